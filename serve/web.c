@@ -149,7 +149,7 @@ int web_enter_sandbox(void)
 
 /* ---- the loop */
 
-int web_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t events)
+int web_loop_add(int epoll_fd, struct loop_source *source, int fd, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = source};
 
@@ -159,7 +159,7 @@ int web_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t eve
 	return 0;
 }
 
-void web_loop_remove(int epoll_fd, struct event_source *source)
+void web_loop_remove(int epoll_fd, struct loop_source *source)
 {
 	if (source->fd >= 0)
 		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
@@ -179,7 +179,7 @@ static int wait_once(int epoll_fd, int timeout_ms)
 			return -errno;
 		if (count <= 0)
 			return 0;
-		struct event_source *source = event.data.ptr;
+		struct loop_source *source = event.data.ptr;
 		source->ready(source, event.events);
 	}
 	return 0;
@@ -192,9 +192,9 @@ enum { FILES_MAX = 8192 };
 /* All of it lives as long as the process. */
 static struct web web;
 static struct connection_listener listeners[COMMAND_LINE_LISTEN_MAX];
-static struct event_source broker_source, jobs_source;
+static struct loop_source broker_source, jobs_source;
 
-static void on_broker(struct event_source *source, uint32_t events)
+static void on_broker(struct loop_source *source, uint32_t events)
 {
 	(void)source;
 	(void)events;
@@ -202,7 +202,7 @@ static void on_broker(struct event_source *source, uint32_t events)
 		web.stopped = true;
 }
 
-static void on_jobs(struct event_source *source, uint32_t events)
+static void on_jobs(struct loop_source *source, uint32_t events)
 {
 	(void)source;
 	(void)events;

@@ -41,14 +41,14 @@ int web_enter_sandbox(void);
 
 /* ---- the loop: descriptors that the web process waits for, and what is called when one is ready */
 
-struct event_source {
+struct loop_source {
 	int fd; /* -1: not waited for */
-	void (*ready)(struct event_source *source, uint32_t events);
+	void (*ready)(struct loop_source *source, uint32_t events);
 };
 
 /* events: as for epoll_ctl(2). A source that was removed is not called. 0 or -errno. */
-int web_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t events);
-void web_loop_remove(int epoll_fd, struct event_source *source);
+int web_loop_add(int epoll_fd, struct loop_source *source, int fd, uint32_t events);
+void web_loop_remove(int epoll_fd, struct loop_source *source);
 
 /*
  * ---- web_connection.c: connections of clients
@@ -82,7 +82,7 @@ struct connection_listener {
 	struct web *web;
 	struct listen_address address;
 	struct MHD_Daemon *daemon; /* NULL: not started */
-	struct event_source source, incoming;
+	struct loop_source source, incoming;
 	char text[LISTEN_ADDRESS_BYTES];
 	struct connection_set set;
 	size_t most; /* connections; fewer than CONNECTIONS_MAX if there are too few descriptors */

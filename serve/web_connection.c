@@ -26,7 +26,7 @@ struct connection {
 	struct connection_listener *listener;
 	struct MHD_Connection *mhd;
 	struct request *waiting; /* the request that is suspended; NULL if none is */
-	struct event_source source;
+	struct loop_source source;
 	int fd;
 	struct connection_set_member member;
 	uint64_t end_ns; /* when it is closed; 0: it waits for us */
@@ -74,7 +74,7 @@ static void on_finished(struct request *request)
 }
 
 /* While a request is suspended libmicrohttpd does not look at its connection. */
-static void on_hung_up(struct event_source *source, uint32_t events)
+static void on_hung_up(struct loop_source *source, uint32_t events)
 {
 	struct connection *connection =
 	    (struct connection *)((char *)source - offsetof(struct connection, source));
@@ -363,7 +363,7 @@ static void on_connection(
 	}
 }
 
-static void on_ready(struct event_source *source, uint32_t events)
+static void on_ready(struct loop_source *source, uint32_t events)
 {
 	struct connection_listener *listener =
 	    (struct connection_listener *)((char *)source - offsetof(struct connection_listener, source));
@@ -374,7 +374,7 @@ static void on_ready(struct event_source *source, uint32_t events)
 
 /* Accepts few at once, and then looks at what they have sent, so that no connection is closed unheard for
  * others that come after it. (libmicrohttpd accepts all that come before it looks.) */
-static void on_incoming(struct event_source *source, uint32_t events)
+static void on_incoming(struct loop_source *source, uint32_t events)
 {
 	struct connection_listener *listener =
 	    (struct connection_listener *)((char *)source - offsetof(struct connection_listener, incoming));

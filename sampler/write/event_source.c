@@ -7,7 +7,7 @@
 #include "sampler/books/event_process.h"
 #include "sampler/books/process_life.h"
 #include "sampler/perf/features.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 #include "sampler/write/profile_job.h"
 
 #include <errno.h>
@@ -310,9 +310,9 @@ static void print_snapshot(const struct snapshot *snapshot)
 {
 	const struct event_snapshot *event_snapshot = (const struct event_snapshot *)snapshot;
 	const struct target *target = snapshot->target;
-	char end[PROCESS_END_BYTES];
+	char end[END_PHRASE_BYTES];
 
-	process_end_phrase(target, end, sizeof(end));
+	end_phrase_plain(target, end, sizeof(end));
 	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
 	for (size_t i = 0; i < event_snapshot->job_count; i++)
 		if (event_snapshot->jobs[i].base.path)

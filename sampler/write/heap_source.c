@@ -393,13 +393,13 @@ void heap_source_fini(struct heap_source *source)
 static void sum_up(struct heap_source *source, const struct snapshot *snapshot, int error)
 {
 	const struct target *target = snapshot->target;
-	char end[PROCESS_END_BYTES];
+	char end[END_PHRASE_BYTES];
 	struct summary_row row;
 
 	if (target->end == TARGET_ALIVE)
 		snprintf(end, sizeof(end), "is running, sampling was stopped");
 	else
-		process_end_describe(target, &target->series->death, end, sizeof(end));
+		end_phrase_describe(target, &target->series->death, end, sizeof(end));
 	summary_list_make_row(&row, (const struct heap_snapshot *)snapshot, end, error);
 	if (!row.command && row.block && scheduler_setup(source->base.scheduler)->settings->verbosity > 0) {
 		log_lines(row.block);
@@ -430,7 +430,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	const struct process *process = (const struct process *)target;
 	const struct region_place *place = region_place(process->run->region, process->place);
 	struct tally at_end = {0};
-	char pid[PROCESS_END_PID_BYTES];
+	char pid[END_PHRASE_PID_BYTES];
 
 	if (why == SNAPSHOT_DROP_FEW) {
 		at_end = heap_source_dropped_in_use(process);
@@ -440,7 +440,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	heap_source_dropped_add(source->dropped, process, why, at_end);
 	if (why == SNAPSHOT_DROP_FEW && scheduler_setup(base->scheduler)->settings->verbosity > 0)
 		log_line_of(target_user(target), "%s (%s): no profile, %" PRIu64 " samples", target->title,
-		    process_end_pid(target->pid, pid), process_samples(process));
+		    end_phrase_pid(target->pid, pid), process_samples(process));
 }
 
 static void release(struct snapshot_source *base, struct target *target)

@@ -4,7 +4,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/intake/live_scan.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,13 +39,13 @@ static void log_dropped(
     struct heap_source_dropped *dropped, const struct target *target, enum snapshot_drop why)
 {
 	const uint64_t now_ns = clock_now_ns();
-	char pid[PROCESS_END_PID_BYTES];
+	char pid[END_PHRASE_PID_BYTES];
 
 	dropped->unsaid++;
 	if (dropped->said_ns && now_ns - dropped->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
 		return;
 	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, %s)", dropped->unsaid, drops[why],
-	    target->title, process_end_pid(target->pid, pid));
+	    target->title, end_phrase_pid(target->pid, pid));
 	dropped->said_ns = now_ns;
 	dropped->unsaid = 0;
 }

@@ -6,7 +6,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/intake/target_plan.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -271,7 +271,7 @@ static void close_target(void *context, struct target *target)
 	struct scheduler *scheduler = source->scheduler;
 	enum snapshot_drop why;
 	int error = 0;
-	char pid[PROCESS_END_PID_BYTES];
+	char pid[END_PHRASE_PID_BYTES];
 
 	scheduler->closing++;
 	take_requested(source, target);
@@ -280,7 +280,7 @@ static void close_target(void *context, struct target *target)
 	else if (source->kind->dropped)
 		source->kind->dropped(source, target, why);
 	if (error)
-		log_line_of(target_user(target), "no profile of %s: %s", process_end_pid(target->pid, pid),
+		log_line_of(target_user(target), "no profile of %s: %s", end_phrase_pid(target->pid, pid),
 		    strerror(-error));
 	if (target->series)
 		scheduler_answer_all(scheduler, target->series, error);

@@ -6,7 +6,7 @@
 #include "pprof/model/origin.h"
 #include "pprof/text/log_line.h"
 #include "sampler/intake/target_plan.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,12 +34,12 @@ int scheduler_reserve(const struct scheduler *scheduler, const struct target *ta
 char *scheduler_reserve_beside(
     const struct scheduler *scheduler, const struct target *target, const char *name)
 {
-	char path[PATH_MAX], pid[PROCESS_END_PID_BYTES];
+	char path[PATH_MAX], pid[END_PHRASE_PID_BYTES];
 	int error = scheduler_reserve(scheduler, target, name, path, sizeof(path));
 
 	if (error && !target->series->beside_error)
 		log_line_of(target_user(target), "no file %s of %s: %s", name,
-		    process_end_pid(target->pid, pid), strerror(-error));
+		    end_phrase_pid(target->pid, pid), strerror(-error));
 	target->series->beside_error = error;
 	return error ? NULL : strdup(path);
 }
@@ -172,11 +172,11 @@ static void give_up(
     struct scheduler *scheduler, struct snapshot_series *series, enum request_event event, int error)
 {
 	const struct target *target = series->target;
-	char pid[PROCESS_END_PID_BYTES];
+	char pid[END_PHRASE_PID_BYTES];
 
 	series->failed++;
 	if (error != series->error)
-		log_line_of(target_user(target), "no snapshot of %s: %s", process_end_pid(target->pid, pid),
+		log_line_of(target_user(target), "no snapshot of %s: %s", end_phrase_pid(target->pid, pid),
 		    strerror(-error));
 	if (event == REQUEST_ON_TAKE)
 		refuse_askers(scheduler, series, error);
@@ -246,7 +246,7 @@ int scheduler_take_last(struct scheduler *scheduler, struct target *target)
 	const struct snapshot_order order = {
 	    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, 0};
 
-	process_end_cause(target, &series->death, cause, sizeof(cause));
+	end_phrase_cause(target, &series->death, cause, sizeof(cause));
 	series->in_writer++; /* the target must stay, even if this snapshot fails */
 	int error = take(scheduler, series, &order, REQUEST_ON_DROP);
 	scheduler->ended += !error;
@@ -274,7 +274,7 @@ static void log_written(struct scheduler *scheduler, const struct snapshot *snap
 	const int least_verbosity = snapshot->by & SNAPSHOT_BY_THRESHOLD ? 0 : 1;
 	const uint64_t before = target->series->failed;
 	const bool last = snapshot->kind == SNAPSHOT_EXIT;
-	char pid[PROCESS_END_PID_BYTES], count[64] = ""; /* no later profile counts them */
+	char pid[END_PHRASE_PID_BYTES], count[64] = ""; /* no later profile counts them */
 
 	if (before)
 		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
@@ -285,7 +285,7 @@ static void log_written(struct scheduler *scheduler, const struct snapshot *snap
 		log_line("profile not written: %s: %s; the next snapshot tries again", snapshot->path,
 		    strerror(-error));
 	else if (!last && !error && scheduler->setup.settings->verbosity >= least_verbosity)
-		log_line_of(target_user(target), "%s: snapshot %s: %s", process_end_pid(target->pid, pid),
+		log_line_of(target_user(target), "%s: snapshot %s: %s", end_phrase_pid(target->pid, pid),
 		    snapshot->cause, snapshot->path);
 }
 

@@ -122,7 +122,7 @@ void summary_list_add(struct summary_list *list, struct summary_row *row)
 		list->unseen = row->unseen.texts[0];
 		memcpy(list->unseen_title, row->title, sizeof(list->unseen_title));
 	}
-	if (row->alarm != PROCESS_END_QUIET && !command) {
+	if (row->alarm != END_PHRASE_QUIET && !command) {
 		struct summary_alarm alarm = {.pid = row->pid,
 		    .alarm = row->alarm,
 		    .bytes = summary_row_bytes(row),
@@ -152,13 +152,13 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
 	omitted->allocated.objects_q16 += allocated.objects_q16;
 	omitted->at_end_bytes += (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	struct summary_alarm alarm = {.pid = target->pid,
-	    .alarm = process_end_alarm(target),
+	    .alarm = end_phrase_alarm(target),
 	    .bytes = peak_bytes,
 	    .samples = allocated.samples};
-	if (alarm.alarm == PROCESS_END_QUIET)
+	if (alarm.alarm == END_PHRASE_QUIET)
 		return;
 	summary_title(alarm.title, target->title);
-	process_end_phrase(target, alarm.end, sizeof(alarm.end));
+	end_phrase_plain(target, alarm.end, sizeof(alarm.end));
 	add_alarm(list, &alarm);
 }
 
@@ -287,9 +287,9 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 
 static void print_block(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
-	char line[UNSEEN_LINE_BYTES], pid[PROCESS_END_PID_BYTES];
+	char line[UNSEEN_LINE_BYTES], pid[END_PHRASE_PID_BYTES];
 
-	fprintf(out, "%s (%s) %s\n", row->title, process_end_pid(row->pid, pid), row->end);
+	fprintf(out, "%s (%s) %s\n", row->title, end_phrase_pid(row->pid, pid), row->end);
 	if (row->has_peak)
 		print_estimate(out, "peak", &row->peak);
 	print_at_end(out, row);
@@ -321,7 +321,7 @@ void summary_list_make_row(
 	*row = (struct summary_row){
 	    .pid = target->pid,
 	    .command = target->command && (target->end != TARGET_EXEC || target->unprofiled[0]),
-	    .alarm = process_end_alarm(target),
+	    .alarm = end_phrase_alarm(target),
 	    .period_bytes = snapshot->period_bytes,
 	    .has_peak = snapshot->peak.inuse.samples > 0,
 	    .certain = is_certain(process, place),

@@ -11,7 +11,7 @@
 #include "sampler/intake/region.h"
 #include "sampler/intake/tally.h"
 #include "sampler/intake/target.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,8 +35,8 @@ struct summary_row {
 	char full_name[PROCESS_NAME_BYTES]; /* "": no longer name is known than the title */
 	pid_t pid;
 	bool command; /* COMMAND, in its last program */
-	char end[PROCESS_END_BYTES];
-	enum process_end_alarm alarm;
+	char end[END_PHRASE_BYTES];
+	enum end_phrase_alarm alarm;
 	uint64_t period_bytes;
 	bool has_peak;
 	bool certain; /* what was not sampled is bounded: see summary_bound_bytes() */
@@ -77,8 +77,8 @@ struct summary_list {
 	struct summary_alarm { /* the worst end first, then the largest; without COMMAND */
 		char title[TARGET_TITLE_BYTES];
 		pid_t pid;
-		char end[PROCESS_END_BYTES];
-		enum process_end_alarm alarm;
+		char end[END_PHRASE_BYTES];
+		enum end_phrase_alarm alarm;
 		double bytes;
 		uint64_t samples;
 	} alarms[SUMMARY_ALARMS];

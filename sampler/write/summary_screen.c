@@ -246,12 +246,12 @@ static const char *plural(uint64_t count)
 
 static void print_alarms(FILE *out, const struct summary_list *list)
 {
-	char amount[AMOUNT_BYTES], pid[PROCESS_END_PID_BYTES];
+	char amount[AMOUNT_BYTES], pid[END_PHRASE_PID_BYTES];
 
 	for (size_t i = 0; i < list->alarm_count; i++) {
 		const struct summary_alarm *alarm = &list->alarms[i];
 
-		fprintf(out, "%s (%s) %s", alarm->title, process_end_pid(alarm->pid, pid), alarm->end);
+		fprintf(out, "%s (%s) %s", alarm->title, end_phrase_pid(alarm->pid, pid), alarm->end);
 		if (alarm->samples)
 			fprintf(out, "; %s at its largest\n", amount_bytes(alarm->bytes, amount));
 		else
@@ -377,7 +377,7 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 {
 	const struct summary_row *row = largest(list);
 	const char *folder = NULL, *path = summary_row_path(row);
-	char pid[PROCESS_END_PID_BYTES];
+	char pid[END_PHRASE_PID_BYTES];
 	size_t folder_bytes = summary_screen_folder(list, &folder);
 
 	if (list->has_command)
@@ -392,7 +392,7 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	const struct summary_row *most = most_resident(list);
 	if (most)
 		fprintf(out, "the %s, %s (%s):\n%s", most == row ? "largest" : "most resident", most->title,
-		    process_end_pid(most->pid, pid), most->resident);
+		    end_phrase_pid(most->pid, pid), most->resident);
 	print_omitted(out, list, facts);
 	print_running(out, facts->running);
 	if (list->stackless)

@@ -146,7 +146,7 @@ static void the_worst_ends_are_kept(void **state)
 	for (int i = 0; i < 20; i++) {
 		struct summary_row row = row_of("worker", 100 + i, 50, 50);
 
-		row.alarm = PROCESS_END_TOLD;
+		row.alarm = END_PHRASE_TOLD;
 		summary_list_add(&list, &row);
 	}
 	struct target target = {.end = TARGET_EXITED, .status = SIGKILL, .pid = 7, .title = "killed"};
@@ -257,7 +257,7 @@ static void a_whole_screen(void **state)
 	(void)state;
 	add_command(1, 1);
 	struct summary_row row = row_of("postgres", 4801, 6, 0);
-	row.alarm = PROCESS_END_KILLED;
+	row.alarm = END_PHRASE_KILLED;
 	strcpy(row.end, "was killed by SIGKILL");
 	row.stackless = 3;
 	row.placeless = 2;

@@ -4,7 +4,7 @@
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/intake/target_plan.h"
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -79,7 +79,7 @@ bool account_share_may_wait(void *context, const struct target *target)
 	    .descriptors = files.rlim_cur,
 	    .books_bytes = d->core.memory.held_bytes,
 	    .books_max_bytes = d->core.memory.max_bytes,
-	    .killed = process_end_alarm(target) == PROCESS_END_KILLED,
+	    .killed = end_phrase_alarm(target) == END_PHRASE_KILLED,
 	};
 	books_each_process (process, &d->core.heap.intake.books) {
 		const struct target *other = &process->target;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-const char *process_end_pid(pid_t pid, char text[PROCESS_END_PID_BYTES])
+const char *end_phrase_pid(pid_t pid, char text[END_PHRASE_PID_BYTES])
 {
-	snprintf(text, PROCESS_END_PID_BYTES, pid ? "pid %d" : "pid unknown", (int)pid);
+	snprintf(text, END_PHRASE_PID_BYTES, pid ? "pid %d" : "pid unknown", (int)pid);
 	return text;
 }
 
-void process_end_phrase(const struct target *target, char *text, size_t text_bytes)
+void end_phrase_plain(const struct target *target, char *text, size_t text_bytes)
 {
 	int status = target->status;
 	const char *name;
@@ -46,16 +46,16 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 	}
 }
 
-void process_end_cause(
+void end_phrase_cause(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes)
 {
-	char end[PROCESS_END_BYTES];
+	char end[END_PHRASE_BYTES];
 
 	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
 	}
-	process_end_describe(target, watch, end, sizeof(end));
+	end_phrase_describe(target, watch, end, sizeof(end));
 	snprintf(text, text_bytes, "the process %s", end);
 }
 
@@ -65,12 +65,12 @@ static int killer(const struct target *target)
 	return target->end == TARGET_EXITED && WIFSIGNALED(target->status) ? WTERMSIG(target->status) : 0;
 }
 
-void process_end_describe(
+void end_phrase_describe(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes)
 {
 	const char *cgroup = watch->cgroup;
 
-	process_end_phrase(target, text, text_bytes);
+	end_phrase_plain(target, text, text_bytes);
 	int64_t kills = killer(target) == SIGKILL ? oom_watch_kills(watch) : 0;
 	size_t length = strlen(text);
 	if (kills <= 0)
@@ -83,20 +83,20 @@ void process_end_describe(
 		    "; the OOM killer took %" PRId64 " processes meanwhile", kills);
 }
 
-enum process_end_alarm process_end_alarm(const struct target *target)
+enum end_phrase_alarm end_phrase_alarm(const struct target *target)
 {
 	switch (killer(target)) {
 	case 0:
 	case SIGPIPE:
-		return PROCESS_END_QUIET;
+		return END_PHRASE_QUIET;
 	case SIGHUP:
 	case SIGINT:
 	case SIGTERM:
 	case SIGALRM:
 	case SIGUSR1:
 	case SIGUSR2:
-		return PROCESS_END_TOLD;
+		return END_PHRASE_TOLD;
 	default:
-		return PROCESS_END_KILLED;
+		return END_PHRASE_KILLED;
 	}
 }

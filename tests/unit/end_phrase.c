@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a process ended, in words, and which ends a user wants to hear of. */
-#include "sampler/write/process_end.h"
+#include "sampler/write/end_phrase.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -34,17 +34,17 @@ static void an_end_as_a_phrase(void **state)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		const struct target target = {.end = ends[i].end, .status = ends[i].status};
 
-		process_end_phrase(&target, text, sizeof(text));
+		end_phrase_plain(&target, text, sizeof(text));
 		assert_string_equal(text, ends[i].text);
 	}
 	memset(text, 'x', sizeof(text));
 	const struct target target = {.end = TARGET_EXITED};
-	process_end_phrase(&target, text, 7);
+	end_phrase_plain(&target, text, 7);
 	assert_string_equal(text, "exited");
 	assert_int_equal(text[7], 'x');
 	const struct target unseen = {
 	    .end = TARGET_EXEC, .unprofiled = "executed /bin/sudo, which is not profiled"};
-	process_end_phrase(&unseen, text, sizeof(text));
+	end_phrase_plain(&unseen, text, sizeof(text));
 	assert_string_equal(text, unseen.unprofiled);
 }
 
@@ -54,18 +54,18 @@ static void a_kill_beside_the_oom_killer(void **state)
 	static const char counter[] = "oom 3\noom_kill 5\n";
 	struct oom_watch watch = {.fd = memfd_create("memory.events", MFD_CLOEXEC), .before = 3};
 	struct target target = {.end = TARGET_EXITED, .status = SIGKILL};
-	char text[PROCESS_END_BYTES];
+	char text[END_PHRASE_BYTES];
 
 	(void)state;
 	assert_int_equal(write(watch.fd, counter, sizeof(counter) - 1), sizeof(counter) - 1);
-	process_end_describe(&target, &watch, text, sizeof(text));
+	end_phrase_describe(&target, &watch, text, sizeof(text));
 	assert_string_equal(text, "was killed by SIGKILL; the OOM killer took 2 processes meanwhile");
 	strcpy(watch.cgroup, "/redis.service");
-	process_end_describe(&target, &watch, text, sizeof(text));
+	end_phrase_describe(&target, &watch, text, sizeof(text));
 	assert_string_equal(text,
 	    "was killed by SIGKILL; the OOM killer took 2 in its memory cgroup /redis.service meanwhile");
 	target.status = SIGSEGV; /* it takes by SIGKILL only */
-	process_end_describe(&target, &watch, text, sizeof(text));
+	end_phrase_describe(&target, &watch, text, sizeof(text));
 	assert_string_equal(text, "was killed by SIGSEGV");
 	close(watch.fd);
 }
@@ -75,16 +75,16 @@ static void which_ends_alarm(void **state)
 	const struct {
 		enum target_end end;
 		int status;
-		enum process_end_alarm alarm;
-	} ends[] = {{TARGET_EXITED, 0, PROCESS_END_QUIET}, {TARGET_EXITED, 139 << 8, PROCESS_END_QUIET},
-	    {TARGET_EXITED, SIGPIPE, PROCESS_END_QUIET}, {TARGET_GONE, SIGKILL, PROCESS_END_QUIET},
-	    {TARGET_EXITED, SIGTERM, PROCESS_END_TOLD}, {TARGET_EXITED, SIGKILL, PROCESS_END_KILLED},
-	    {TARGET_EXITED, SIGABRT | WCOREFLAG, PROCESS_END_KILLED}};
+		enum end_phrase_alarm alarm;
+	} ends[] = {{TARGET_EXITED, 0, END_PHRASE_QUIET}, {TARGET_EXITED, 139 << 8, END_PHRASE_QUIET},
+	    {TARGET_EXITED, SIGPIPE, END_PHRASE_QUIET}, {TARGET_GONE, SIGKILL, END_PHRASE_QUIET},
+	    {TARGET_EXITED, SIGTERM, END_PHRASE_TOLD}, {TARGET_EXITED, SIGKILL, END_PHRASE_KILLED},
+	    {TARGET_EXITED, SIGABRT | WCOREFLAG, END_PHRASE_KILLED}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		const struct target target = {.end = ends[i].end, .status = ends[i].status};
 
-		assert_int_equal(process_end_alarm(&target), ends[i].alarm);
+		assert_int_equal(end_phrase_alarm(&target), ends[i].alarm);
 	}
 }
 
