@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server answers, and what is done after it. The caller adds the pieces as they come. Each part is
+ * What a server answers, and the verdict on it. target_queue.c does what follows the verdict: sends the next
+ * profile, tries again, or rejects this one. The caller adds the answer's pieces as they come. Each part is
  * bounded, and nothing in it is trusted. Pure.
  *
  * Headers of HTTP/1, headers of HTTP/2 and trailers all come as lines. An answer with more than
