@@ -210,6 +210,8 @@ void claim_user_changed(void)
 	int saved = errno;
 
 	sample_enter();
+	if (atomic_load(&claim_word) == &claim_unwiped) /* _Fork calls no hook */
+		claim_look_for_fork();
 	enum claim_state now = claim_state();
 	const bool child = now == CLAIM_FORKED || now == CLAIM_CLAIMING ||
 	    ((now == CLAIM_OFFERED || now == CLAIM_TAKING) && offer_child) ||

@@ -95,6 +95,15 @@ static bool put_in_place(void *start, size_t bytes, int flags, int fd)
 	return move(made, bytes, start);
 }
 
+/* A second mapping is locked if the first is, and no limit is asked if it is not. */
+bool memory_continue(void *start, size_t before, size_t bytes)
+{
+	unsigned char *from = (unsigned char *)start - before;
+
+	syscall(SYS_munlock, from, before);
+	return memory_map_again(from, before + bytes, from) != NULL;
+}
+
 bool memory_replace(void *start, size_t bytes, int fd)
 {
 	return put_in_place(start, bytes, MAP_SHARED, fd);

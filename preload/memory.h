@@ -24,6 +24,10 @@ void *memory_map(size_t bytes, int flags, int fd);
  * mapped there. NULL if refused: all is as it was. */
 void *memory_map_again(void *start, size_t bytes, void *over);
 
+/* What the file that is mapped in the `before` bytes in front of `start` has behind them, in place of what is
+ * mapped at `start`. False: refused, all is as it was, but that those bytes are not locked any more. */
+bool memory_continue(void *start, size_t before, size_t bytes);
+
 /* The same file, shared, in place of what is mapped at `start`. */
 bool memory_replace(void *start, size_t bytes, int fd);
 

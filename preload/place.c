@@ -16,12 +16,18 @@ static struct region_place *place_at(uint32_t index)
 	return (struct region_place *)place_part(place_view.region.offsets.places) + index;
 }
 
+/* After mlockall(MCL_FUTURE) the kernel refuses zeroes beyond the limit of locked memory, by EAGAIN. Then the
+ * hole in the region's own file lies there. A filter may not know the calls that this takes. */
 bool place_drop_buffers(void)
 {
 	const struct region_offsets *offsets = &place_view.region.offsets;
+	unsigned char *buffers = place_part(offsets->buffers);
+	const uint64_t bytes = region_buffers_bytes(offsets);
 
 	place_view.cut_off = true;
-	if (memory_cover(place_part(offsets->buffers), region_buffers_bytes(offsets)))
+	if (memory_cover(buffers, bytes) ||
+	    (errno == EAGAIN && !seccomp_filter_is_noted() &&
+	        memory_continue(buffers, REGION_PAGE_BYTES_MOST, bytes)))
 		return true;
 	atomic_fetch_add(&place_view.header->not_cut_off, 1);
 	return false;

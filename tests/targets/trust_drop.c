@@ -3,8 +3,10 @@
 /*
  * trust_drop dropped   root's program has a secret on its stack at each allocation, and a forked child that
  *                      becomes nobody by the C library. The child is hostile: it looks for the secret in
- *                      every way that the kernel may have for it, while 2,000 stacks are copied
+ *                      every way that the kernel may have for it, while 20,000 stacks are copied
  * trust_drop kept      the child remains root, and sees it: so the secret can be seen at all
+ * trust_drop locked    dropped, after the child has locked its memory to come, for which the limit is low
+ * trust_drop quietly   dropped, by a child of whose fork no hook is told (_Fork)
  * trust_drop again     dropped, executed anew
  *
  * Prints each way and how often it led to the secret, or to a door that should be shut.
@@ -20,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -29,12 +32,14 @@ enum {
 	NOBODY = 65534,
 	SPAN_BYTES = 24 << 20, /* of each mapping: the buffers of the smallest class come first */
 	PIECE_BYTES = 1 << 20,
-	STACKS = 2000,
+	STACKS = 20000,
 	MAPPINGS = 64,
 	ROUNDS = 6000,
 };
 
 static const char secret[] = TRUST_SECRET_BEGIN TRUST_SECRET_END;
+
+extern pid_t _Fork(void) __attribute__((weak)); /* glibc 2.34, musl 1.2.2 */
 
 struct mapping {
 	unsigned char *start;
@@ -178,9 +183,19 @@ static void by_others(struct region_header *header)
 	found.sampler += opens(sampler, "mem") + opens(sampler, "fd") + opens(sampler, "map_files");
 }
 
-static int child(struct region_header *header, int drop, int ready)
+static int lock_memory_to_come(void)
 {
-	if (drop && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
+	const struct rlimit limit = {64 << 10, 64 << 10};
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit) || mlockall(MCL_FUTURE);
+}
+
+static int child(struct region_header *header, const char *way, int ready)
+{
+	if (strcmp(way, "locked") == 0 && lock_memory_to_come() != 0)
+		return 3;
+	if (strcmp(way, "kept") != 0 &&
+	    (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
 		return 3;
 	if (write(ready, "", 1) != 1)
 		return 3;
@@ -228,9 +243,9 @@ int main(int argc, char *argv[])
 		usleep(10000);
 	if (!header)
 		return 4;
-	const pid_t pid = fork();
+	const pid_t pid = strcmp(argv[1], "quietly") == 0 && _Fork ? _Fork() : fork();
 	if (pid == 0)
-		_exit(child(header, strcmp(argv[1], "kept") != 0, ready[1]));
+		_exit(child(header, argv[1], ready[1]));
 	if (pid < 0 || read(ready[0], &byte, 1) != 1)
 		return 5;
 	for (int i = 0; waitpid(pid, &status, WNOHANG) == 0; i++)

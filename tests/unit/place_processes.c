@@ -387,6 +387,14 @@ static void no_data(void)
 		_exit(9);
 }
 
+/* As a server does that is not to be swapped out, and then becomes another user. */
+static void lock_memory_to_come(void)
+{
+	if (setrlimit(RLIMIT_MEMLOCK, &(const struct rlimit){65536, 65536}) != 0 ||
+	    mlockall(MCL_FUTURE) != 0 || (geteuid() == 0 && setuid(65534) != 0))
+		_exit(9);
+}
+
 static int forked_child(void (*meet)(void), bool claims_first, bool cut_off)
 {
 	unsigned char *stacks = region.base + region.offsets.buffers + BUFFER_BITMAPS_BYTES;
@@ -421,12 +429,14 @@ static void who_cannot_be_cut_off_takes_no_more_samples(void **unused)
 		region_release_place(&region, i);
 }
 
-static void a_limit_of_data_is_not_in_the_way(void **unused)
+static void a_limit_of_data_or_of_locked_memory_is_not_in_the_way(void **unused)
 {
 	assert_int_equal(forked_child(no_data, false, true), 0);
 	assert_int_equal(forked_child(no_data, true, true), 0);
+	assert_int_equal(forked_child(lock_memory_to_come, false, true), 0);
+	assert_int_equal(forked_child(lock_memory_to_come, true, true), 0);
 	assert_int_equal(region_not_cut_off(&region), 0);
-	for (uint32_t i = 1; i <= 2; i++)
+	for (uint32_t i = 1; i <= 4; i++)
 		region_release_place(&region, i);
 }
 
@@ -444,7 +454,7 @@ int main(void)
 	    OFFERED(a_child_of_who_was_taking_a_place),
 	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
-	    ISOLATED(a_limit_of_data_is_not_in_the_way),
+	    ISOLATED(a_limit_of_data_or_of_locked_memory_is_not_in_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
