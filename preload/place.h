@@ -64,9 +64,9 @@ void place_disown(uint16_t tag);
 
 /* In a forked child that has changed its user id: cuts off its view of the stacks of others. The child copies
  * its stacks into dropped_buffers from now on. A stack that another thread is writing is lost. Makes one
- * call of mmap. If the limit of locked memory is in its way, calls munlock, and mremap twice, unless the program
- * is known to have a seccomp filter. False: the kernel refused it, which is counted; the process must take no
- * more samples. */
+ * call of mmap. If the limit of locked memory is in its way, calls munlock, and mremap twice, unless the
+ * program is known to have a seccomp filter. False: the kernel refused it, which is counted; the process must
+ * take no more samples. */
 bool place_drop_buffers(void);
 
 /* Maps all segments of the file at another address. Call it when the mapped segments are used up: the period

@@ -44,20 +44,20 @@ static void start(void)
 	    .mode = REGION_MODE_COPY};
 	const struct tables_wish wish = {.period_bytes = REGION_OFFER_PERIOD_BYTES, .segments = SEGMENTS};
 
-	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
+	assert_int_equal(0, region_open(&run_region, 7, 0xabcd0000, &options));
 	struct claim_setup with = {
-	    .place = {.offsets = region.offsets,
+	    .place = {.offsets = run_region.offsets,
 	        .segments = SEGMENTS,
 	        .start_segments = FEW,
-	        .large_buffers = region.large_buffers,
-	        .key = region.key},
+	        .large_buffers = run_region.large_buffers,
+	        .key = run_region.key},
 	    .pid = (uint32_t)getpid(),
 	};
-	region_header(&region)->start_segments = FEW;
-	with.place.base = mmap(NULL, region_start_bytes(region_header(&region)), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_NORESERVE, region.fd, 0);
+	region_header(&run_region)->start_segments = FEW;
+	with.place.base = mmap(NULL, region_start_bytes(region_header(&run_region)), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_NORESERVE, run_region.fd, 0);
 	assert_true(with.place.base != MAP_FAILED);
-	fixture_map_buffers(&region, with.place.base);
+	fixture_map_buffers(&run_region, with.place.base);
 	thread_open((uint32_t)getpid(), true);
 	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	assert_true(tables_open(&wish));
@@ -94,7 +94,7 @@ static uint32_t take(uint32_t from, uint32_t to)
 
 static uint64_t full(void)
 {
-	return region_place(&region, 0)->lost[REGION_LOSS_TABLE_FULL].samples;
+	return region_place(&run_region, 0)->lost[REGION_LOSS_TABLE_FULL].samples;
 }
 
 /* What the sampler reads. */
@@ -104,7 +104,7 @@ static uint32_t live_slots(void)
 	uint32_t live = 0;
 
 	for (uint32_t i = 0; i < SEGMENTS * REGION_SEGMENT_SLOTS; i++)
-		live += region_read_slot(&region, i, &copy) &&
+		live += region_read_slot(&run_region, i, &copy) &&
 		    copy.address == (uintptr_t)block((uint32_t)copy.sample.size_bytes - 1);
 	return live;
 }
@@ -119,7 +119,7 @@ static void every_sample_has_room(void **unused)
 	assert_true(tables_bytes() > tables);
 	assert_int_equal(full(), 0);
 	assert_int_equal(live_slots(), MANY);
-	const struct region_header *header = region_header(&region);
+	const struct region_header *header = region_header(&run_region);
 	assert_true(header->own_end > header->own_start || header->grown_end > header->grown_start);
 	assert_int_equal(header->grown_end - header->grown_start, tables_bytes() - tables);
 	assert_int_equal(take(0, MANY), MANY);
@@ -196,7 +196,7 @@ static void of_locked_memory_nothing_is_made_at_once(void **unused)
 	assert_int_equal(mlock(place_segment(0), sizeof(struct region_segment)), 0);
 	insert(0, 5000);
 	assert_int_equal(full(), 0);
-	assert_int_equal(fstat(region.fd, &status), 0);
+	assert_int_equal(fstat(run_region.fd, &status), 0);
 	assert_true((uint64_t)status.st_blocks * 512 < grown / 2);
 }
 
@@ -216,7 +216,7 @@ static void another_region_has_its_own_segments(void **unused)
 {
 	insert(0, 5000);
 	struct region_segment *const grown = place_view.segments;
-	struct region first = region;
+	struct region first = run_region;
 	claim_detach();
 	live_clear();
 	slot_reset();
@@ -244,7 +244,7 @@ static void what_had_grown_is_not_used(void **unused)
 	insert(0, 5000);
 	struct region_segment *const grown = place_view.segments;
 	assert_false(is_mapped_segment(slot_at(LAST_SLOT)));
-	struct region first = region;
+	struct region first = run_region;
 	claim_detach();
 	live_clear();
 	slot_reset();
@@ -269,7 +269,7 @@ static void another_region_may_have_the_last_level(void **unused)
 	insert(MANY, 2 * MANY);
 	const uint64_t tables = tables_bytes();
 	assert_true(full() > 0);
-	struct region first = region;
+	struct region first = run_region;
 	claim_detach();
 	live_clear();
 	slot_reset();

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct region region;
+static struct region run_region;
 
 /* Without a wiped page: as under a seccomp filter. */
 static inline struct claim_setup make_region(bool wiped)
@@ -24,7 +24,7 @@ static inline struct claim_setup make_region(bool wiped)
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
 
-	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
+	assert_int_equal(0, region_open(&run_region, 7, 0xabcd0000, &options));
 	void *page = NULL;
 	if (wiped) {
 		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -32,15 +32,15 @@ static inline struct claim_setup make_region(bool wiped)
 	}
 	thread_open((uint32_t)getpid(), true);
 	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
-	const struct tables_wish wish = {.period_bytes = 1, .segments = region.segments};
+	const struct tables_wish wish = {.period_bytes = 1, .segments = run_region.segments};
 	assert_true(tables_open(&wish));
 	return (struct claim_setup){
-	    .place = {.base = region.base,
-	        .offsets = region.offsets,
-	        .segments = region.segments,
-	        .start_segments = region.segments,
-	        .large_buffers = region.large_buffers,
-	        .key = region.key},
+	    .place = {.base = run_region.base,
+	        .offsets = run_region.offsets,
+	        .segments = run_region.segments,
+	        .start_segments = run_region.segments,
+	        .large_buffers = run_region.large_buffers,
+	        .key = run_region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};

@@ -81,7 +81,7 @@ static void segments_are_searched_for_now_and_then(void **unused)
 	enum { OURS = 10, LATER = 20, OTHER_PLACE = 9 };
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
 
-	for (uint32_t i = OURS; i < region.segments; i++)
+	for (uint32_t i = OURS; i < run_region.segments; i++)
 		owners[i] = OTHER_PLACE;
 	for (int i = 0; i <= OURS * REGION_SEGMENT_SLOTS / 2; i++)
 		assert_true(slot_take() != REGION_NO_SLOT);
@@ -189,7 +189,7 @@ static void no_more_segments_than_there_is_room_for(void **unused)
 	slot_open(FEW, memory);
 	slot_grow();
 	assert_int_equal(take_all(slots), FEW * REGION_SEGMENT_SLOTS);
-	for (uint32_t i = 0; i < region.segments; i++)
+	for (uint32_t i = 0; i < run_region.segments; i++)
 		assert_int_equal(owners[i] != 0, i < FEW);
 	slot_give_back(slots[7]);
 	assert_int_equal(slot_take(), slots[7]);

@@ -237,7 +237,7 @@ static void *any_malloc(size_t bytes)
 static void check_samples(double rounds, uint64_t before)
 {
 	const double p = -expm1(-(double)BLOCK_BYTES / PERIOD_BYTES), wanted = rounds * p;
-	const uint64_t samples = region_place(&region, 0)->allocated.samples - before;
+	const uint64_t samples = region_place(&run_region, 0)->allocated.samples - before;
 	const double off = ((double)samples - wanted) / sqrt(rounds * p * (1 - p));
 
 	if (off > 5 || off < -5)
@@ -255,7 +255,7 @@ static void who_fails_first_is_sampled_as_any(void **unused)
 {
 	seed();
 	for (failures = 0; failures < 4; failures++) {
-		const uint64_t before = region_place(&region, 0)->allocated.samples;
+		const uint64_t before = region_place(&run_region, 0)->allocated.samples;
 
 		for (int i = 0; i < CALLS; i++)
 			while (!any_malloc(BLOCK_BYTES))
