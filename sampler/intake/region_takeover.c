@@ -2,7 +2,6 @@
 #include "sampler/intake/region_takeover.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/intake/region_mapped.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
@@ -163,12 +162,28 @@ bool region_takeover_is_safe(int fd, bool anonymous)
 	                 : fcntl(fd, F_ADD_SEALS, size) == 0 || (fcntl(fd, F_GET_SEALS) & size) == size;
 }
 
+enum { MAPPED_PATH_BYTES = 128 };
+
+/* The file of the mapping that has these very bounds. */
+static const char *mapped_path(char path[MAPPED_PATH_BYTES], pid_t pid, uint64_t start, uint64_t end)
+{
+	snprintf(path, MAPPED_PATH_BYTES, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end);
+	return path;
+}
+
 static int open_mapped(pid_t pid, uint64_t start, uint64_t end)
 {
-	char path[128];
+	char path[MAPPED_PATH_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end);
-	return memory_file_open(path);
+	return memory_file_open(mapped_path(path, pid, start, end));
+}
+
+/* Where the process that was forked from it has it. Asks about one mapping: the process may have 65,530. */
+static bool has_region_at(const struct region *region, pid_t pid, uint64_t start)
+{
+	char path[MAPPED_PATH_BYTES];
+
+	return is_file_of(region, AT_FDCWD, mapped_path(path, pid, start, start + region->offsets.buffers));
 }
 
 /* The buffers' file has nothing that tells whose it is, and we shall write to it. So it must have the name
@@ -186,16 +201,22 @@ static int open_buffers(const struct region *region, pid_t pid, uint64_t start)
 	return -EPROTO;
 }
 
+/* In anonymous memory the zeroes that hide the buffers from a worker look like the buffers. So the process that
+ * was there first is asked. */
 int region_takeover_buffers(struct region *region, pid_t pid, uint64_t start)
 {
 	enum { FORKS_MOST = 16 };
 	int fd = open_buffers(region, pid, start);
 
-	for (int i = 0; fd < 0 && i < FORKS_MOST; i++) {
+	for (int i = 0; (fd < 0 || region->anonymous) && i < FORKS_MOST; i++) {
 		pid = thread_facts_read(pid).parent;
-		if (pid <= 0 || region_mapped_by(region, pid) != REGION_MAPPED)
-			return 0;
-		fd = open_buffers(region, pid, start);
+		if (pid <= 0 || !has_region_at(region, pid, start))
+			break;
+		const int earlier = open_buffers(region, pid, start);
+		if (earlier >= 0 && fd >= 0)
+			close(fd);
+		if (earlier >= 0)
+			fd = earlier;
 	}
 	if (fd < 0)
 		return 0;
@@ -287,14 +308,12 @@ int region_takeover_library(pid_t pid, uint64_t trigger_address, const char *own
 {
 	struct range range;
 	struct stat status;
-	char path[128];
+	char path[MAPPED_PATH_BYTES];
 	int error = find_range(pid, holds_address, trigger_address, &range);
 
 	if (error)
 		return error;
-	snprintf(
-	    path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
-	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+	int fd = regular_file_open(AT_FDCWD, mapped_path(path, pid, range.start, range.end), 0, &status);
 	if (fd < 0)
 		return fd;
 	if (!is_library(fd, &status, own_path)) {

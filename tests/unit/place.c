@@ -28,7 +28,7 @@ static void books_agree(void **unused)
 		assert_true(insert(i * 160).sample.slot != REGION_NO_SLOT);
 	for (uint64_t i = 1; i <= 3000; i += 2)
 		assert_true(drop(i * 160));
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 	assert_int_equal(1500, count_live(0, &torn, &bytes));
 	assert_int_equal(0, torn);
 	assert_int_equal(3000, books->allocated.samples);
@@ -47,7 +47,7 @@ static void variances_of_any_period_add_up(void **unused)
 {
 	enum { PERIODS = 5, EACH = 100, SIZE = 4096 };
 	const uint64_t periods[PERIODS] = {64 << 10, 1 << 20, 1 << 30, 1ull << 33, WEIGHT_PERIOD_MAX};
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 	double sum = 0;
 
 	for (uint64_t i = 0; i < PERIODS; i++) {
@@ -70,7 +70,7 @@ static void variances_of_any_period_add_up(void **unused)
 /* A mapping that is unmapped in part may leave the sum of the large ones. */
 static void what_shrinks_changes_its_sum(void **unused)
 {
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 	const struct weighed whole_one = weigh(1 << 20, UINT64_MAX, 1ull << 22),
 	                     part = weigh(1 << 20, 4096, 1ull << 22);
 
@@ -90,17 +90,17 @@ static void restored_entry_is_live_again(void **unused)
 	struct live_entry entry;
 
 	insert(8000);
-	uint64_t before = region_place(&region, 0)->live.bytes_q8;
+	uint64_t before = region_place(&run_region, 0)->live.bytes_q8;
 	assert_true(live_take((void *)8000, &entry));
 	block_restore((void *)8000, &entry);
-	assert_int_equal(before, region_place(&region, 0)->live.bytes_q8);
+	assert_int_equal(before, region_place(&run_region, 0)->live.bytes_q8);
 	assert_true(drop(8000));
 }
 
 /* A block that was freed past the hook: its entry goes when the address comes again. */
 static void stale_entry_is_counted(void **unused)
 {
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 
 	insert(8000);
 	insert(8000);
@@ -114,7 +114,7 @@ static void stale_entry_is_counted(void **unused)
 /* More than the table holds: counted as lost, never wrong. */
 static void full_table_loses_and_says_so(void **unused)
 {
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 	uint64_t without = 0, count = 70000;
 
 	for (uint64_t i = 1; i <= count; i++)
@@ -185,7 +185,7 @@ static void readers_see_whole_slots(void **unused)
 #endif
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	struct region_place *books = region_place(&region, 0);
+	struct region_place *books = region_place(&run_region, 0);
 	assert_int_equal(0, books->live.samples);
 	assert_int_equal(0, books->live.bytes_q8);
 	assert_int_equal(0, books->live_variance);
@@ -223,11 +223,11 @@ static void killed_in_mid_write(void **unused)
 		uint32_t torn = 0, live = count_live(1, &torn, NULL);
 		assert_int_equal(0, torn);
 		/* One operation of each thread may be half done: a slot without its tally, or the reverse. */
-		int64_t tally = (int64_t)region_place(&region, 1)->live.samples;
+		int64_t tally = (int64_t)region_place(&run_region, 1)->live.samples;
 		assert_in_range(tally - (int64_t)live + THREADS, 0, 2 * THREADS);
-		region_release_place(&region, 1);
+		region_release_place(&run_region, 1);
 		assert_int_equal(0, count_live(1, &torn, NULL));
-		assert_int_equal(PLACE_FREE, region_place(&region, 1)->state);
+		assert_int_equal(PLACE_FREE, region_place(&run_region, 1)->state);
 	}
 }
 

@@ -47,11 +47,11 @@ static inline uint32_t count_live(uint32_t number, uint32_t *torn, uint64_t *byt
 {
 	uint32_t live = 0;
 
-	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++) {
+	for (uint32_t i = 0; i < run_region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++) {
 		struct slot_copy slot;
 
-		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) != (int)number ||
-		    !region_read_slot(&region, i, &slot))
+		if (region_segment_owner(&run_region, i / REGION_SEGMENT_SLOTS) != (int)number ||
+		    !region_read_slot(&run_region, i, &slot))
 			continue;
 		live++;
 		*torn += !whole(&slot);

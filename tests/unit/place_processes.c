@@ -48,7 +48,7 @@ static void child_inherits(void **unused)
 		assert_int_equal(500, count_live(0, &torn, NULL));
 		assert_int_equal(401, count_live((uint32_t)child + 1, &torn, NULL));
 		assert_int_equal(0, torn);
-		const struct region_place *books = region_place(&region, (uint32_t)child + 1);
+		const struct region_place *books = region_place(&run_region, (uint32_t)child + 1);
 		assert_int_equal(500, books->inherited);
 		assert_int_equal(1, books->allocated.samples);
 		assert_int_equal(401, books->live.samples);
@@ -57,7 +57,7 @@ static void child_inherits(void **unused)
 		assert_int_equal((uint32_t)pid, books->pid);
 	}
 	for (uint32_t i = 1; i <= 3; i++)
-		region_release_place(&region, i);
+		region_release_place(&run_region, i);
 	uint32_t torn = 0;
 	assert_int_equal(0, count_live(1, &torn, NULL));
 	assert_int_equal(500, count_live(0, &torn, NULL));
@@ -70,7 +70,7 @@ static int inherits_in_place(uint32_t index)
 
 	if (!claim_ready() || place_index() != index)
 		return 1;
-	const struct region_place *books = region_place(&region, index);
+	const struct region_place *books = region_place(&run_region, index);
 	if (books->live.samples != 501 || books->inherited != 501 || count_live(index, &torn, NULL) != 501)
 		return 2;
 	for (uint64_t i = 1; i <= 100; i++)
@@ -133,11 +133,11 @@ static void a_handler_at_fork_has_the_childs_place(void **unused)
 	assert_int_equal(fork_two(fork, handler_was_in_place), 0);
 	for (uint32_t i = 0; i <= 2; i++) {
 		assert_int_equal(count_live(i, &torn, NULL), 500);
-		assert_int_equal(region_place(&region, i)->live.samples, 500);
-		assert_int_equal(region_place(&region, i)->allocated.samples, i ? 2 : 500);
+		assert_int_equal(region_place(&run_region, i)->live.samples, 500);
+		assert_int_equal(region_place(&run_region, i)->allocated.samples, i ? 2 : 500);
 	}
-	assert_int_equal(region_header(&region)->places_claimed, 2);
-	assert_int_equal(region_place(&region, 3)->state, PLACE_FREE);
+	assert_int_equal(region_header(&run_region)->places_claimed, 2);
+	assert_int_equal(region_place(&run_region, 3)->state, PLACE_FREE);
 }
 
 pid_t _Fork(void) __attribute__((weak)); /* glibc 2.34 */
@@ -203,7 +203,7 @@ static int in_grandchild(int (*body)(void))
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	region_release_place(&region, 1);
+	region_release_place(&run_region, 1);
 	close(go[1]);
 	close(done[1]);
 	char result = -1;
@@ -220,12 +220,12 @@ static int inherits_in_place_1(void)
 static void a_grandchild_gets_its_dead_parents_place(void **unused)
 {
 	assert_int_equal(in_grandchild(inherits_in_place_1), 0);
-	assert_int_equal(region_place(&region, 1)->parent, 2);
-	assert_int_equal(region_place(&region, 1)->parent_generation, 0);
-	assert_int_equal(region_place(&region, 1)->generation, 1);
+	assert_int_equal(region_place(&run_region, 1)->parent, 2);
+	assert_int_equal(region_place(&run_region, 1)->parent_generation, 0);
+	assert_int_equal(region_place(&run_region, 1)->generation, 1);
 	uint32_t torn = 0;
 	assert_int_equal(count_live(0, &torn, NULL), 500);
-	assert_int_equal(region_place(&region, 0)->live.samples, 500);
+	assert_int_equal(region_place(&run_region, 0)->live.samples, 500);
 	assert_int_equal(torn, 0);
 }
 
@@ -244,7 +244,7 @@ static void begin_to_claim(void)
 static int frees_during_the_claim(void)
 {
 	begin_to_claim();
-	const struct region_place *books = region_place(&region, 1);
+	const struct region_place *books = region_place(&run_region, 1);
 	if (place_index() != 1)
 		return 1;
 	/* one that its parent had inherited, and one that its parent has sampled */
@@ -252,8 +252,8 @@ static int frees_during_the_claim(void)
 		return 2;
 	if (books->next_seq != 0 || (int64_t)books->live.samples != 0)
 		return 3;
-	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++)
-		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) == 1 &&
+	for (uint32_t i = 0; i < run_region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++)
+		if (region_segment_owner(&run_region, i / REGION_SEGMENT_SLOTS) == 1 &&
 		    slot_word_state(slot_at(i)->word) != SLOT_FREE)
 			return 4;
 	return slot_take() == REGION_NO_SLOT ? 5 : 0;
@@ -275,7 +275,7 @@ static void who_stood_still_when_it_had_taken_a_place_is_closed(void **unused)
 	if (pid == 0) {
 		if (!place_take() || place_index() != 1)
 			_exit(9);
-		region_release_place(&region, 1);
+		region_release_place(&run_region, 1);
 		pid_t other = fork();
 		if (other == 0) {
 			begin_to_claim();
@@ -288,8 +288,8 @@ static void who_stood_still_when_it_had_taken_a_place_is_closed(void **unused)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(region_header(&region)->places_exhausted, 1);
-	assert_int_equal(region_place(&region, 1)->state, PLACE_CLAIMED);
+	assert_int_equal(region_header(&run_region)->places_exhausted, 1);
+	assert_int_equal(region_place(&run_region, 1)->state, PLACE_CLAIMED);
 }
 
 /* For so long that the sampler has given its place away, and another child claims it now. */
@@ -300,7 +300,7 @@ static void who_stood_still_while_it_claimed_is_closed(void **unused)
 
 	if (pid == 0) {
 		begin_to_claim();
-		region_release_place(&region, 1);
+		region_release_place(&run_region, 1);
 		const bool not_free = place_ready();
 		pid_t other = fork();
 		if (other == 0) {
@@ -313,8 +313,8 @@ static void who_stood_still_while_it_claimed_is_closed(void **unused)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(region_header(&region)->places_exhausted, 2);
-	assert_int_equal(region_place(&region, 1)->state, PLACE_CLAIMED);
+	assert_int_equal(region_header(&run_region)->places_exhausted, 2);
+	assert_int_equal(region_place(&run_region, 1)->state, PLACE_CLAIMED);
 }
 
 /* Whoever offers a region forks while another of its threads takes a place: that thread's segment, and its
@@ -323,7 +323,7 @@ static void a_child_of_who_was_taking_a_place(void **unused)
 {
 	int status;
 
-	region_header(&region)->taken = 1;
+	region_header(&run_region)->taken = 1;
 	slot_grow();
 	atomic_store(claim_word, CLAIM_TAKING);
 	pid_t pid = fork();
@@ -333,7 +333,7 @@ static void a_child_of_who_was_taking_a_place(void **unused)
 			_exit(1);
 		const uint32_t slot = slot_take();
 		_exit(slot == REGION_NO_SLOT                                              ? 2
-		        : region_segment_owner(&region, slot / REGION_SEGMENT_SLOTS) != 1 ? 3
+		        : region_segment_owner(&run_region, slot / REGION_SEGMENT_SLOTS) != 1 ? 3
 		                                                                          : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -343,7 +343,7 @@ static void a_child_of_who_was_taking_a_place(void **unused)
 static void places_run_out_quietly(void **unused)
 {
 	for (uint32_t i = 1; i < REGION_PLACES; i++)
-		region_place(&region, i)->state = PLACE_READY;
+		region_place(&run_region, i)->state = PLACE_READY;
 	insert(160);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -360,7 +360,7 @@ static void places_run_out_quietly(void **unused)
 	assert_int_equal(0, status);
 	uint32_t torn = 0;
 	assert_int_equal(1, count_live(0, &torn, NULL));
-	assert_int_equal(1, region_header(&region)->places_exhausted);
+	assert_int_equal(1, region_header(&run_region)->places_exhausted);
 }
 
 /* ---- children that change their user id */
@@ -397,7 +397,7 @@ static void lock_memory_to_come(void)
 
 static int forked_child(void (*meet)(void), bool claims_first, bool cut_off)
 {
-	unsigned char *stacks = region.base + region.offsets.buffers + BUFFER_BITMAPS_BYTES;
+	unsigned char *stacks = run_region.base + run_region.offsets.buffers + BUFFER_BITMAPS_BYTES;
 
 	*stacks = 42; /* a secret */
 	pid_t pid = fork();
@@ -424,9 +424,9 @@ static void who_cannot_be_cut_off_takes_no_more_samples(void **unused)
 {
 	assert_int_equal(forked_child(refuse_mmap, false, false), 0);
 	assert_int_equal(forked_child(refuse_mmap, true, false), 0);
-	assert_int_equal(region_not_cut_off(&region), 2);
+	assert_int_equal(region_not_cut_off(&run_region), 2);
 	for (uint32_t i = 1; i <= 2; i++)
-		region_release_place(&region, i);
+		region_release_place(&run_region, i);
 }
 
 static void a_limit_of_data_or_of_locked_memory_is_not_in_the_way(void **unused)
@@ -435,9 +435,9 @@ static void a_limit_of_data_or_of_locked_memory_is_not_in_the_way(void **unused)
 	assert_int_equal(forked_child(no_data, true, true), 0);
 	assert_int_equal(forked_child(lock_memory_to_come, false, true), 0);
 	assert_int_equal(forked_child(lock_memory_to_come, true, true), 0);
-	assert_int_equal(region_not_cut_off(&region), 0);
+	assert_int_equal(region_not_cut_off(&run_region), 0);
 	for (uint32_t i = 1; i <= 4; i++)
-		region_release_place(&region, i);
+		region_release_place(&run_region, i);
 }
 
 int main(void)

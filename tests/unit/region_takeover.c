@@ -119,31 +119,72 @@ static void who_has_no_buffers(void **state)
 	region_close(&made);
 }
 
-/* Its parent has them. */
-static void the_buffers_of_a_worker(void **state)
+/* A child of ours that has covered them; *control: closing it ends the child. */
+static pid_t start_worker(struct region *region, int *control)
 {
 	int pair[2];
 	char byte = 1;
-	struct region made, taken;
 
-	(void)state;
-	REQUIRE_ROOT();
-	fixture_open(&made, 1);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	pid_t worker = fork();
+	const pid_t worker = fork();
 	if (worker == 0) {
 		close(pair[0]);
-		cover_buffers(pair[1], &made);
+		cover_buffers(pair[1], region);
 		_exit(0);
 	}
 	close(pair[1]);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
 	assert_int_equal(byte, 0);
+	*control = pair[0];
+	return worker;
+}
+
+/* Its parent has them. */
+static void the_buffers_of_a_worker(void **state)
+{
+	int control;
+	struct region made, taken;
+
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	const pid_t worker = start_worker(&made, &control);
 	assert_int_equal(region_takeover_open(worker, &taken), 0);
 	assert_true(has_buffers(&made, &taken));
 	region_close(&taken);
-	close(pair[0]);
+	close(control);
 	assert_int_equal(waitpid(worker, NULL, 0), worker);
+	region_close(&made);
+}
+
+/* As an offer where there can be no file. What hides the buffers is of their size and has their name. */
+static void the_buffers_of_a_worker_in_anonymous_memory(void **state)
+{
+	const int shared = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
+	char path[128];
+	int control;
+	struct region made, taken;
+
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	const uint64_t bytes = region_buffers_bytes(&made.offsets);
+	struct region offered = {.offsets = made.offsets, .fd = -1, .buffers_fd = -1};
+	offered.base = mmap(NULL, made.offsets.end, PROT_READ | PROT_WRITE, shared, -1, 0);
+	assert_ptr_not_equal(offered.base, MAP_FAILED);
+	memcpy(offered.base, made.base, sizeof(struct region_header));
+	unsigned char *buffers = offered.base + made.offsets.buffers;
+	assert_ptr_equal(buffers, mmap(buffers, bytes, PROT_READ | PROT_WRITE, shared | MAP_FIXED, -1, 0));
+	const pid_t worker = start_worker(&offered, &control);
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)(uintptr_t)offered.base,
+	    (unsigned long)(uintptr_t)buffers);
+	assert_int_equal(region_reopen(&taken, open(path, O_RDWR | O_CLOEXEC), true), 0);
+	assert_int_equal(region_takeover_buffers(&taken, worker, (uintptr_t)offered.base), 0);
+	assert_true(has_buffers(&offered, &taken));
+	region_close(&taken);
+	close(control);
+	assert_int_equal(waitpid(worker, NULL, 0), worker);
+	region_close(&offered);
 	region_close(&made);
 }
 
@@ -326,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(the_buffers_of_a_region),
 	    cmocka_unit_test(who_has_no_buffers),
 	    cmocka_unit_test(the_buffers_of_a_worker),
+	    cmocka_unit_test(the_buffers_of_a_worker_in_anonymous_memory),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
 	    cmocka_unit_test_setup_teardown(
