@@ -152,7 +152,8 @@ static void play_with(void **state, enum trick after_made, enum trick before_rem
 	scene.victim = victim ? victim : workshop_path(shop, "victim");
 	look_at(shop, "before");
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(
+	    &handed, target.pid, fd, &(const struct region){.fd = fd, .buffers_fd = fd}, -1);
 	if (!error)
 		handed_end(&handed);
 	close(fd);
@@ -222,7 +223,8 @@ static void an_empty_folder_takes_its_name(void **state)
 	while (now.tv_sec == status.stx_btime.tv_sec && now.tv_nsec <= (long)status.stx_btime.tv_nsec);
 	scene.after_made = RENAME;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(
+	    &handed, target.pid, fd, &(const struct region){.fd = fd, .buffers_fd = fd}, -1);
 	scene.after_made = NOTHING;
 	close(fd);
 	if (!error)
@@ -273,7 +275,8 @@ static void nothing_is_made_where_its_user_can_make_nothing(void **state)
 	}
 	look_at(shop, "before");
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(
+	    &handed, target.pid, fd, &(const struct region){.fd = fd, .buffers_fd = fd}, -1);
 	close(fd);
 	if (!error)
 		handed_end(&handed);

@@ -332,9 +332,9 @@ static void a_child_of_who_was_taking_a_place(void **unused)
 		if (!claim_ready() || place_index() != 1)
 			_exit(1);
 		const uint32_t slot = slot_take();
-		_exit(slot == REGION_NO_SLOT                                              ? 2
+		_exit(slot == REGION_NO_SLOT                                                  ? 2
 		        : region_segment_owner(&run_region, slot / REGION_SEGMENT_SLOTS) != 1 ? 3
-		                                                                          : 0);
+		                                                                              : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
