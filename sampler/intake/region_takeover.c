@@ -201,8 +201,8 @@ static int open_buffers(const struct region *region, pid_t pid, uint64_t start)
 	return -EPROTO;
 }
 
-/* In anonymous memory the zeroes that hide the buffers from a worker look like the buffers. So the process that
- * was there first is asked. */
+/* In anonymous memory the zeroes that hide the buffers from a worker look like the buffers. So the process
+ * that was there first is asked. */
 int region_takeover_buffers(struct region *region, pid_t pid, uint64_t start)
 {
 	enum { FORKS_MOST = 16 };
