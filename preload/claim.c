@@ -5,6 +5,7 @@
 #include "preload/loader_lock.h"
 #include "preload/loader_log.h"
 #include "preload/mapping.h"
+#include "preload/memory.h"
 #include "preload/request.h"
 #include "preload/sample.h"
 #include "preload/sample_clock.h"
@@ -34,6 +35,12 @@ static _Atomic uint32_t fork_noticed;
 static _Atomic uint32_t *offer_wiped;
 static bool offer_child;
 static uint32_t offer_pid;
+
+/* The region that is being attached to, or detached from. */
+static struct {
+	void *start;
+	size_t bytes; /* 0: none is */
+} turning;
 
 bool claim_begin(void)
 {
@@ -223,6 +230,25 @@ void claim_user_changed(void)
 	errno = saved;
 }
 
+void claim_turning(void *start, size_t bytes)
+{
+	turning.start = start;
+	turning.bytes = bytes;
+}
+
+/* Of a region that is not open the child uses nothing, ever. */
+static void hide_turning(void)
+{
+	const uint32_t now = atomic_load(&claim_unwiped);
+	const bool open = now == CLAIM_OPEN || now == CLAIM_FORKED;
+
+	if (open && !place_drop_buffers())
+		claim_close();
+	if (!open)
+		(void)memory_cover(turning.start, turning.bytes);
+	turning.bytes = 0;
+}
+
 void claim_forking(void)
 {
 	sample_enter();
@@ -271,4 +297,6 @@ void claim_forked(void)
 	loader_lock_forked(sample_thread.tid);
 	if (atomic_exchange(&fork_noticed, tid ? tid : UINT32_MAX) == 0)
 		forked(tid);
+	if (turning.bytes)
+		hide_turning();
 }

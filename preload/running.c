@@ -269,6 +269,8 @@ static void take_out(void)
 
 	if (!imports || !left)
 		return;
+	if (place_header())
+		claim_turning(left, left_bytes);
 	claim_detach();
 	import_turn_back(imports, count);
 	if (!place_header())
@@ -306,6 +308,7 @@ static bool begin(void)
 		return false;
 	left = header;
 	left_bytes = region_start_bytes(header);
+	claim_turning(left, left_bytes);
 	/* A filter that the program installs later may not know mremap, which a detach would use then. */
 	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
 	if (header == before && header->filtered != 1)
@@ -339,6 +342,7 @@ EXPORT void heaptap_attach(void)
 
 	if (idle && heaptap_attach_request.region_path[0] && !begin())
 		claim_detach();
+	claim_turning(NULL, 0);
 	errno = saved;
 }
 
@@ -347,6 +351,7 @@ EXPORT void heaptap_detach(void)
 	int saved = errno;
 
 	take_out();
+	claim_turning(NULL, 0);
 	errno = saved;
 }
 
