@@ -80,9 +80,9 @@ void claim_forked(void);
  * A raw clone does not: such a child writes into its parent's place (SECURITY.md). */
 void claim_look_for_fork(void);
 
-/* A running process is being attached to or detached from: this is mapped, and not all hooks are there. A child
- * that another thread forks meanwhile may change its user id by a call that has no hook, so it gives up its view
- * of stacks at once. Zero bytes: it is over. */
+/* A running process is being attached to or detached from: this is mapped, and not all hooks are there. A
+ * child that another thread forks meanwhile may change its user id by a call that has no hook, so it gives up
+ * its view of stacks at once. Zero bytes: it is over. */
 void claim_turning(void *start, size_t bytes);
 
 /* The process has changed its user id: a forked child gives up its view of the stacks of others, or, if that

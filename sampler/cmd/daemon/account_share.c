@@ -43,7 +43,7 @@ bool account_share_has_run(const struct daemon *d, const struct process_facts *f
 enum {
 	/* A process that waits takes 60 to 110 KiB of our memory, and 230 KiB or more of shared memory. */
 	EACH_BYTES = 512 << 10,
-	EACH_DESCRIPTORS = 8, /* it has two to four; living processes need some too */
+	EACH_DESCRIPTORS = 8, /* it has three to five; living processes need some too */
 	LEAST = 16,           /* so many may always wait: the smallest daemon has room for them */
 };
 
