@@ -432,18 +432,18 @@ static void who_cannot_be_cut_off_takes_no_more_samples(void **unused)
 /* What a child finds where the region is; `open`: when it is forked, the process takes samples. */
 static int forked_while_hooks_are_turned(bool open)
 {
-	const unsigned char *stacks = region.base + region.offsets.buffers + BUFFER_BITMAPS_BYTES;
+	const unsigned char *stacks = run_region.base + run_region.offsets.buffers + BUFFER_BITMAPS_BYTES;
 	int status;
 
 	if (!open)
 		claim_detach();
-	claim_turning(region.base, place_start_bytes());
+	claim_turning(run_region.base, place_start_bytes());
 	claim_forking();
 	pid_t pid = fork();
 	if (pid == 0) {
 		claim_forked();
 		_exit(*stacks != 0                                       ? 1
-		        : (*region.base != 0) != open                    ? 2
+		        : (*run_region.base != 0) != open                ? 2
 		        : open && !(claim_ready() && place_view.cut_off) ? 3
 		                                                         : 0);
 	}
@@ -452,7 +452,7 @@ static int forked_while_hooks_are_turned(bool open)
 
 static void a_child_that_is_forked_while_hooks_are_turned(void **unused)
 {
-	region.base[region.offsets.buffers + BUFFER_BITMAPS_BYTES] = 42;
+	run_region.base[run_region.offsets.buffers + BUFFER_BITMAPS_BYTES] = 42;
 	for (int open = 0; open < 2; open++) {
 		int status;
 		pid_t pid = fork();
@@ -465,7 +465,7 @@ static void a_child_that_is_forked_while_hooks_are_turned(void **unused)
 		assert_int_equal(status, 0);
 	}
 	for (uint32_t i = 1; i <= 2; i++)
-		region_release_place(&region, i);
+		region_release_place(&run_region, i);
 }
 
 static void a_limit_of_data_or_of_locked_memory_is_not_in_the_way(void **unused)
