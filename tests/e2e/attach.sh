@@ -284,7 +284,7 @@ test_without_its_sampler() {
   equal "heaptap: pid $target is not attached" "$(cat err)"
   attach -p 1
   equal 1 "$(status_of "$heaptap" detach "$target")"
-  matches "is profiled by heaptap \(pid $sampler\), which still runs" err
+  equal "heaptap: another heaptap (pid $sampler) is attached to pid $target: Ctrl-C there, or kill $sampler, detaches" "$(cat err)"
   kill -KILL "$sampler"
   wait "$sampler" 2>/dev/null || true
   equal 1 "$(status_of "$heaptap" record -P "$target")"
@@ -299,12 +299,33 @@ test_without_its_sampler() {
   "$heaptap" adopt -v -o adopted/ "$target" 2>log 7>&- &
   sampler=$!
   wait_for 20 grep -q adopted log
+  equal 1 "$(status_of "$heaptap" detach "$target")"
+  equal "heaptap: pid $target is profiled by heaptap adopt (pid $sampler): kill $sampler, then heaptap detach $target" "$(cat err)"
   echo >&7
   wait_for 30 said_times done 2
   finish
   wait "$sampler" || fail "adopt ended with $?: $(cat log)"
   profile=$(only adopted/heaptap.attach_truth."$target".exit.pb.gz)
   reached_exactly "$profile" main_grow 'inuse_objects 2' 'inuse_space 100000'
+}
+
+# What `detach` advises of a process that `record` has started does what it says.
+test_detach_of_a_recorded_process() {
+  need_root
+  "$heaptap" record -o p/ sleep 100 2>log &
+  front=$!
+  profiled() { target=$(child_of $front sleep) && grep -q /memfd:heaptap "/proc/$target/maps" 2>/dev/null; }
+  wait_for 20 profiled
+  sampler=$(sampler_of $front)
+  equal 1 "$(status_of "$heaptap" detach "$target")"
+  equal "heaptap: pid $target was started by heaptap record, and is sampled until it ends; kill $sampler, twice, ends the sampling alone, with a last snapshot" "$(cat err)"
+  kill "$sampler"
+  sampler_ended() { kill "$sampler" 2>/dev/null; ! kill -0 "$sampler" 2>/dev/null; }
+  wait_for 20 sampler_ended
+  only p/heaptap.sleep."$target".0001.pb.gz >only
+  kill -0 "$target" || fail 'the process has ended, too'
+  kill "$target"
+  wait $front || true
 }
 
 # What the program allows itself later is not ours to know: a detach asks for nothing that its loader would not.

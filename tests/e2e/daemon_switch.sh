@@ -185,6 +185,27 @@ test_rules_reloaded() {
   stop_daemon
 }
 
+# What `heaptap detach` advises of a process that the daemon profiles does what it says.
+test_profile_no_reloaded() {
+  start_daemon
+  carry on hold 100 1000 touch held await go hold 100 1000 touch more await end &
+  target=$!
+  wait_for 20 test -e held
+  wait_for 20 said "pid $target "
+  equal 1 "$(status_of "$heaptap" detach "$target")"
+  matches "^heaptap: pid $target is profiled by the daemon \(pid $daemon\): a \[service NAME\] of heaptap\.conf that matches it, with profile = no, and kill -HUP $daemon end that; " err
+  sed -i 's/^profile = yes/profile = no/' heaptap.conf
+  kill -HUP "$daemon"
+  wait_for 10 said 'configuration read again'
+  touch go
+  wait_for 20 test -e more
+  snapshot_all "$target"
+  equal 100000 "$(total_of "$profile" inuse_space)" 'in use after profile = no'
+  touch end
+  wait $target
+  stop_daemon
+}
+
 # While everything is off nothing is written, and the store stays within its limits all the same, as soon as they change.
 test_store_is_kept_while_nothing_is_written() {
   stage daemon_steps daemon_offer

@@ -246,6 +246,34 @@ static int detach(pid_t pid, bool quiet)
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Says how the sampling of a process ends whose sampler lives. Which heaptap the sampler is, its name and its
+ * command line say: a hostile process may have the same, so they choose no more than the words. */
+static void say_sampled(pid_t pid, pid_t sampler)
+{
+	char comm[PROC_COMM_BYTES], line[256] = "";
+	const int process = (int)pid, by = (int)sampler;
+
+	proc_read_comm(sampler, comm);
+	(void)proc_read(sampler, "cmdline", line, sizeof(line) - 1);
+	const char *word = line + strlen(line) + 1; /* behind the program; two NULs end what was read */
+	if (strcmp(comm, "heaptap-sampler") == 0)
+		log_line("pid %d was started by heaptap record, and is sampled until it ends; kill %d, "
+		         "twice, ends the sampling alone, with a last snapshot",
+		    process, by);
+	else if (strcmp(word, "daemon") == 0)
+		log_line(
+		    "pid %d is profiled by the daemon (pid %d): a [service NAME] of heaptap.conf that "
+		    "matches it, with profile = no, and kill -HUP %d end that; heaptap disable UNIT keeps "
+		    "the library out of its next start",
+		    process, by, by);
+	else if (strcmp(word, "adopt") == 0)
+		log_line("pid %d is profiled by heaptap adopt (pid %d): kill %d, then heaptap detach %d",
+		    process, by, by, process);
+	else
+		log_line("another heaptap (pid %d) is attached to pid %d: Ctrl-C there, or kill %d, detaches",
+		    by, process, by);
+}
+
 int session_detach(struct options *options)
 {
 	char *end;
@@ -258,7 +286,6 @@ int session_detach(struct options *options)
 	pid_t sampler = region_takeover_sampler((pid_t)pid);
 	if (!sampler)
 		return detach((pid_t)pid, options->verbosity < 0);
-	log_line(
-	    "pid %ld is profiled by heaptap (pid %d), which still runs: end that process", pid, (int)sampler);
+	say_sampled((pid_t)pid, sampler);
 	return EXIT_FAILURE;
 }
