@@ -284,6 +284,8 @@ test_without_its_sampler() {
   equal "heaptap: pid $target is not attached" "$(cat err)"
   attach -p 1
   equal 1 "$(status_of "$heaptap" detach "$target")"
+  grep -A 3 'attached; paused one thread' log | tail -n 3 >lines
+  equal "heaptap: recording pid $target (every allocation) to p/heaptap.*.pb.gz heaptap: a snapshot of it now: heaptap snapshot $target heaptap: to detach: Ctrl-C here, or kill $sampler" "$(xargs <lines)" 'what attach says'
   equal "heaptap: another heaptap (pid $sampler) is attached to pid $target: Ctrl-C there, or kill $sampler, detaches" "$(cat err)"
   kill -KILL "$sampler"
   wait "$sampler" 2>/dev/null || true

@@ -15,6 +15,16 @@ test_no_command() {
   equal 0 "$(awk 'length > 80' help | wc -l)" 'lines wider than 80 columns'
 }
 
+# Where profiles go, and how one is written now.
+test_help_of_record_and_attach() {
+  for command in record attach; do
+    "$heaptap" $command --help >help
+    matches ' name of profiles, default in the current folder$' help
+    matches ' `heaptap snapshot PID` writes one now$' help
+    equal 0 "$(awk 'length > 80' help | wc -l)" 'lines wider than 80 columns'
+  done
+}
+
 test_every_command_has_help_with_examples() {
   local command
   for command in $(command_names); do

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -43,6 +45,20 @@ static void what_where_and_how(void **state)
 	assert_string_equal(line(&options, true),
 	    "recording pid 4711 (a sample per 1000 B, cpu-clock@99) to x/*-*/a%.gz\n"
 	    "a snapshot of it now: heaptap snapshot 4711");
+}
+
+static void of_an_attached_process_how_to_detach(void **state)
+{
+	struct options options = {.record.heap.period_bytes = 512 << 10, .record.pid_count = 1};
+	char wanted[256];
+
+	(void)state;
+	snprintf(wanted, sizeof(wanted),
+	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
+	    "a snapshot of it now: heaptap snapshot 4711\n"
+	    "to detach: Ctrl-C here, or kill %d",
+	    (int)getpid());
+	assert_string_equal(line(&options, true), wanted);
 }
 
 static void nobody_can_ask(void **state)
@@ -172,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_where_and_how),
+	    cmocka_unit_test(of_an_attached_process_how_to_detach),
 	    cmocka_unit_test(nobody_can_ask),
 	    cmocka_unit_test(events_alone),
 	    cmocka_unit_test(it_is_told_more_and_more_rarely),

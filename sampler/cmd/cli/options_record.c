@@ -136,7 +136,7 @@ static const struct option rows[] = {
     OPTION_HEADING("profiles"),
     {COMMAND_RECORD | COMMAND_ADOPT, 'o', "output", OPTION_SET, .set = set_output, .value = "PATTERN",
         .allowed = "a path in which % begins one of " OUTPUT_DIRECTIVES, .common = OFTEN,
-        .help = "name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
+        .help = "name of profiles, default in the current folder\n" OUTPUT_DEFAULT ": %e executable,\n"
                 "%p pid, %n snapshot, %h host, %t unix seconds;\n"
                 "in a folder (DIR/) they have the default name"},
     {COMMAND_RECORD, 'p', "period", OPTION_BYTES, OPTION_FIELD(record.heap.period_bytes), .least = 1,
@@ -181,7 +181,8 @@ static const struct option rows[] = {
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h", .common = OFTEN,
         .help = "time between snapshots, such as 500ms, 5m or 1h;\n"
                 "0: no snapshots; default: after 5, 10, 20 and\n"
-                "40 s, then each 60 s"},
+                "40 s, then each 60 s.\n"
+                "`heaptap snapshot PID` writes one now"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on", OPTION_SET, .set = set_on, .value = "WHAT",
         .allowed =
             "rss=2G, inuse=2G (a level), rss=+256M, inuse=+256M (growth), alloc=10G or memory.high; at "

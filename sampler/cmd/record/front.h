@@ -135,7 +135,8 @@ struct front_start {
 	int socket_error; /* why the sampler has no control socket, as -errno; 0: it has one */
 };
 
-/* Writes lines: what is sampled, where profiles go, and how to take a snapshot now, or why nobody can. */
+/* Writes lines: what is sampled, where profiles go, and how to take a snapshot now, or why nobody can; of a
+ * process that was attached to, how to detach. */
 void front_describe_start(
     const struct options *options, const struct front_start *start, char *text, size_t text_bytes);
 

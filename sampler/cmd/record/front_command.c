@@ -203,6 +203,8 @@ void front_describe_start(
 		    strerror(-start->socket_error));
 	else
 		text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", command);
+	if (options->record.pid_count)
+		text_append(text, text_bytes, "\nto detach: Ctrl-C here, or kill %d", (int)getpid());
 }
 
 enum { SCRIPT_DEPTH = 4 }; /* an interpreter may be a script itself: the kernel allows so many */

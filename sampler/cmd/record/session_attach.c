@@ -96,6 +96,7 @@ static int begin_heap(
 	    .library_copy = library_copy,
 	    .epoll_fd = s->core.epoll_fd,
 	    .signal_fd = s->core.signal_fd,
+	    .socket_error = s->socket_error,
 	};
 
 	*modules_library(s->core.modules) =
@@ -123,6 +124,8 @@ static size_t begin_events(const struct session *s, const struct options *option
 	for (size_t i = 0; i < options->record.pid_count; i++) {
 		const bool sampled = attach_events(s, options->record.pids[i]);
 
+		if (sampled && options->record.no_heap && options->verbosity >= 0)
+			attachments_say_start(options, options->record.pids[i], false, s->socket_error);
 		children.of[i].refused = !sampled;
 		good += sampled;
 	}
