@@ -233,8 +233,8 @@ test_address_space_limit() {
   agrees "$pid" "$objects" "$bytes" "$inuse"
 }
 
-test_five_descriptors() {
-  record -q -b copy -p 1 sh -c "ulimit -n 5; exec $process spawn" >truth
+test_seven_descriptors() {
+  record -q -b copy -p 1 sh -c "ulimit -n 7; exec $process spawn" >truth
   read -r _ pid objects bytes inuse <truth
   agrees "$pid" "$objects" "$bytes" "$inuse"
 }
