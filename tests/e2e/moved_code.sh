@@ -204,7 +204,7 @@ C
 }
 
 other_code() {
-  local pauses=1
+  local pauses=2
   for backend in auto copy; do
     profile_of x.pb.gz "$1" ./other
     equal 0 "$(bytes_of x.pb.gz '.*filler.*')" "bytes with the name of what was there before, $backend, ${1:-root}"
@@ -213,6 +213,7 @@ other_code() {
 }
 
 # A program puts other code where its own was, as one that makes code near its own does: it is not called what was there before.
+# By copy the sampler reads the maps now and then, on a busy machine later than the stacks: so the program pauses first.
 test_other_code_in_place_of_the_files() {
   need_x86_64 'the code in it'
   cat >other.c <<'C'
@@ -229,6 +230,7 @@ int main(void) {
   memset(at, 0xcc, 8192);
   memcpy(at, code, sizeof(code));
   if (mprotect(at, 8192, PROT_READ | PROT_EXEC)) return 1;
+  pause_here();
   for (int i = 0; i < 1000; i++) { void *block = ((void *(*)(void *))(uintptr_t)at)((void *)malloc); __asm__ volatile("" : "+r"(block)); }
   pause_here();
   return 0;
