@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the front says at the start, and how long it waits for a sampler that says nothing. */
 #include "sampler/cmd/record/front.h"
+#include "sampler/cmd/record/start_lines.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,8 +20,7 @@ static const char *line(const struct options *options, bool heap)
 {
 	static char text[2048];
 
-	front_describe_start(
-	    options, &(struct front_start){.command = 4711, .heap = heap}, text, sizeof(text));
+	start_lines_describe(options, &(struct start){.command = 4711, .heap = heap}, text, sizeof(text));
 	return text;
 }
 
@@ -64,11 +64,11 @@ static void of_an_attached_process_how_to_detach(void **state)
 static void nobody_can_ask(void **state)
 {
 	const struct options options = {.record.heap.period_bytes = 512 << 10};
-	const struct front_start start = {.command = 4711, .heap = true, .socket_error = -EACCES};
+	const struct start start = {.command = 4711, .heap = true, .socket_error = -EACCES};
 	char text[2048];
 
 	(void)state;
-	front_describe_start(&options, &start, text, sizeof(text));
+	start_lines_describe(&options, &start, text, sizeof(text));
 	assert_string_equal(text,
 	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
 	    "no snapshot of it can be asked for, without a control socket: Permission denied");

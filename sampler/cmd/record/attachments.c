@@ -7,7 +7,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/children.h"
-#include "sampler/cmd/record/front.h"
+#include "sampler/cmd/record/start_lines.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/core/signals.h"
 #include "sampler/inject/fitness.h"
@@ -260,15 +260,6 @@ static void say_unseen(struct attachments *a, pid_t pid, const struct unseen *un
 	}
 }
 
-void attachments_say_start(const struct options *options, pid_t pid, bool heap, int socket_error)
-{
-	const struct front_start start = {pid, heap, socket_error};
-	char lines[LOG_LINE_BYTES];
-
-	front_describe_start(options, &start, lines, sizeof(lines));
-	log_lines(lines);
-}
-
 static void take_result(struct attachments *a, struct beginning *b)
 {
 	struct attachment attachment;
@@ -293,7 +284,7 @@ static void take_result(struct attachments *a, struct beginning *b)
 	if (a->setup.options->verbosity >= (child ? 1 : 0))
 		attachments_say("attached", pid, &attachment);
 	if (a->setup.options->verbosity >= 0 && !child)
-		attachments_say_start(a->setup.options, pid, true, a->setup.socket_error);
+		start_lines_say(a->setup.options, &(struct start){pid, true, a->setup.socket_error});
 	say_unseen(a, pid, &unseen);
 }
 

@@ -48,10 +48,6 @@ void attachments_stop(struct attachments *attachments);
 /* The number of processes of the options that could not be attached to. Children do not count. */
 size_t attachments_failed(const struct attachments *attachments);
 
-/* Logs where the profiles of a process go that is sampled now, how to take one now, and how to detach. heap: its
- * heap is sampled. */
-void attachments_say_start(const struct options *options, pid_t pid, bool heap, int socket_error);
-
 /* Logs "pid 4020 (redis-server): detached; paused one thread for 0.5 ms". */
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment);
 

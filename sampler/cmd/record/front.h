@@ -126,20 +126,6 @@ void front_on_signal(struct front *front, const struct signalfd_siginfo *info);
  * sent to the front alone, and COMMAND is not killed. */
 void front_witness_start(struct front_witness *witness, pid_t command, int command_fd);
 
-/* ---- front_command.c: what the user is told */
-
-/* What is known when COMMAND starts. */
-struct front_start {
-	pid_t command;
-	bool heap;        /* the heap is sampled */
-	int socket_error; /* why the sampler has no control socket, as -errno; 0: it has one */
-};
-
-/* Writes lines: what is sampled, where profiles go, and how to take a snapshot now, or why nobody can; of a
- * process that was attached to, how to detach. */
-void front_describe_start(
-    const struct options *options, const struct front_start *start, char *text, size_t text_bytes);
-
 /* ---- front_command.c: COMMAND's parent */
 
 enum { FRONT_PARENT_ANSWER = -1 }; /* no status that wait(2) gives */

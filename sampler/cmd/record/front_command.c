@@ -5,10 +5,10 @@
 #include "pprof/store/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "pprof/text/text.h"
 #include "sampler/books/unseen.h"
 #include "sampler/cmd/record/inheritance.h"
 #include "sampler/cmd/record/notify_relay.h"
+#include "sampler/cmd/record/start_lines.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/program_symbols.h"
@@ -17,11 +17,9 @@
 #include "sampler/linux/installed_file.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/regular_file.h"
-#include "sampler/write/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -161,52 +159,6 @@ void front_parent_end(const struct front_parent *parent)
 
 /* ---- what the user is told */
 
-/* Appends the period as it was given, without decimals: "512 KiB". */
-static void append_period(uint64_t bytes, char *text, size_t text_bytes)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-	size_t unit = 0;
-
-	for (; bytes % 1024 == 0 && unit < 3; bytes /= 1024)
-		unit++;
-	text_append(text, text_bytes, "a sample per %" PRIu64 " %s", bytes, units[unit]);
-}
-
-static void append_what(const struct options *options, bool heap, char *text, size_t text_bytes)
-{
-	if (heap && options->record.heap.period_bytes == 1)
-		text_append(text, text_bytes, "every allocation");
-	else if (heap)
-		append_period(options->record.heap.period_bytes, text, text_bytes);
-	for (size_t i = 0; i < options->record.event_count; i++)
-		text_append(text, text_bytes, "%s%s", i || heap ? ", " : "", options->record.event_texts[i]);
-	if (options->record.heap.paused)
-		text_append(text, text_bytes, ", from its heaptap_start() on");
-}
-
-void front_describe_start(
-    const struct options *options, const struct front_start *start, char *text, size_t text_bytes)
-{
-	const int command = (int)start->command;
-	char files[PATH_MAX];
-
-	text[0] = '\0';
-	text_append(text, text_bytes, "recording pid %d (", command);
-	append_what(options, start->heap, text, text_bytes);
-	if (output_describe(options->output, files, sizeof(files)))
-		text_append(text, text_bytes, ")");
-	else
-		text_append(text, text_bytes, ") to %s", files);
-	if (start->socket_error)
-		text_append(text, text_bytes,
-		    "\nno snapshot of it can be asked for, without a control socket: %s",
-		    strerror(-start->socket_error));
-	else
-		text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", command);
-	if (options->record.pid_count)
-		text_append(text, text_bytes, "\nto detach: Ctrl-C here, or kill %d", (int)getpid());
-}
-
 enum { SCRIPT_DEPTH = 4 }; /* an interpreter may be a script itself: the kernel allows so many */
 
 /* Replaces the path of a script by that of its interpreter, or of the program that env starts. False if
@@ -258,17 +210,15 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 /* Logs what is recorded, and what will not be seen of COMMAND. Logs nothing with -q, if nothing can be
  * sampled, or if COMMAND cannot be executed, which other lines say. start->heap: COMMAND will load our
  * library if that is preloaded. */
-static void say_start(const struct options *options, const struct front_start *start)
+static void say_start(const struct options *options, const struct start *start)
 {
 	const bool heap = start->heap && !options->record.no_heap;
-	const struct front_start known = {start->command, heap, start->socket_error};
-	char path[PATH_MAX], line[LOG_LINE_BYTES];
+	char path[PATH_MAX];
 
 	if (options->verbosity < 0 || (!heap && !options->record.event_count) ||
 	    !installed_file_in_path(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
 		return;
-	front_describe_start(options, &known, line, sizeof(line));
-	log_lines(line);
+	start_lines_say(options, &(struct start){start->command, heap, start->socket_error});
 	if (heap && strchr(path, '/'))
 		say_unseen(options, path);
 }
@@ -438,7 +388,7 @@ int front_command_start(struct front *front)
 	events_await(front);
 	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */
 		say_start(front->options,
-		    &(struct front_start){
+		    &(struct start){
 		        front->command, !preload_check_obstacle(front->forecast), front->socket_error});
 	if (recv(pair[0], &error, sizeof(error), MSG_WAITALL) == sizeof(error))
 		inheritance_release(&front->inheritance);

@@ -8,6 +8,7 @@
 #include "sampler/cmd/record/installed_program.h"
 #include "sampler/cmd/record/session.h"
 #include "sampler/cmd/record/session_state.h"
+#include "sampler/cmd/record/start_lines.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/inject/attacher.h"
 #include "sampler/inject/fitness.h"
@@ -125,7 +126,8 @@ static size_t begin_events(const struct session *s, const struct options *option
 		const bool sampled = attach_events(s, options->record.pids[i]);
 
 		if (sampled && options->record.no_heap && options->verbosity >= 0)
-			attachments_say_start(options, options->record.pids[i], false, s->socket_error);
+			start_lines_say(
+			    options, &(struct start){options->record.pids[i], false, s->socket_error});
 		children.of[i].refused = !sampled;
 		good += sampled;
 	}
