@@ -220,6 +220,7 @@ int api_facts_answer(
 	    .times_ns = times_ns,
 	    .rss_bytes = facts->rss_bytes,
 	    .unseen = facts->origins[column].unseen,
+	    .origin = &facts->origins[column],
 	};
 	struct answer answer;
 	int err = times_ns ? 0 : -ENOMEM;

@@ -355,15 +355,43 @@ static bool describe_resident(struct answer *answer, const struct answer_facts *
 	return true;
 }
 
-static void describe_too_few(struct answer *answer, size_t count)
+/* An interval of a fifth of the time gives at least TREND_POINTS_LEAST snapshots, so it is shorter than the
+ * interval that gave fewer. */
+const char *answer_more_snapshots(const struct origin *origin, char text[ANSWER_MORE_BYTES])
 {
-	char there[32] = "are none";
+	static const int intervals_s[] = {10, 5, 2, 1};
+	const size_t count = sizeof(intervals_s) / sizeof(*intervals_s);
+	const bool is_known =
+	    origin && origin->ours && origin->start_ns > 0 && origin->time_ns > 0 && !*origin->merged;
+	const int64_t begin_ns = !is_known          ? 0
+	    : origin->start_ns > origin->session_ns ? origin->start_ns
+	                                            : origin->session_ns;
+	size_t i = 0;
+
+	while (is_known && i < count &&
+	    intervals_s[i] > (origin->time_ns - begin_ns) / (TREND_POINTS_LEAST + 1) / 1000000000)
+		i++;
+	if (i == count)
+		snprintf(text, ANSWER_MORE_BYTES, "a longer run gives more");
+	else if (origin && origin->is_daemons)
+		snprintf(
+		    text, ANSWER_MORE_BYTES, "interval = %ds in heaptap.conf gives more", intervals_s[i]);
+	else
+		snprintf(text, ANSWER_MORE_BYTES, "-i %ds gives more", intervals_s[i]);
+	return text;
+}
+
+static void describe_too_few(struct answer *answer, const struct answer_facts *facts)
+{
+	const size_t count = facts->growth->point_count;
+	char there[32] = "are none", more[ANSWER_MORE_BYTES];
 
 	if (count)
 		snprintf(there, sizeof(there), "%s %zu", count == 1 ? "is" : "are", count);
 	text_append(answer->grows, ANSWER_BYTES,
-	    "What grows is not known yet: that takes %d snapshots, and there %s (%s).", TREND_POINTS_LEAST,
-	    there, count == 1 ? "give the folder of all, or record with -i 10s" : "-i 10s gives more");
+	    "What grows is not known yet: that takes %d snapshots, and there %s (%s%s).", TREND_POINTS_LEAST,
+	    there, facts->is_alone ? "give the folder of all; " : "",
+	    answer_more_snapshots(facts->origin, more));
 }
 
 static void describe_grows(struct answer *answer, const struct answer_facts *facts)
@@ -375,7 +403,7 @@ static void describe_grows(struct answer *answer, const struct answer_facts *fac
 	char span[GROWTH_TEXT_BYTES];
 
 	if (growth->point_count < TREND_POINTS_LEAST)
-		describe_too_few(answer, growth->point_count);
+		describe_too_few(answer, facts);
 	else if (growth->growing_count)
 		describe_growing(answer, facts, series_s);
 	else if (growth->total.trend.kind == TREND_GROWS)

@@ -14,6 +14,7 @@
 
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/traces.h"
+#include "pprof/model/origin.h"
 #include "pprof/text/json.h"
 
 #include <stdbool.h>
@@ -43,8 +44,15 @@ struct answer_facts {
 	 * processes, -1 unknown. NULL: not known at all. */
 	size_t point_count;
 	const int64_t *times_ns, *rss_bytes;
-	const char *unseen; /* origin.h; NULL or "": nothing known */
+	const char *unseen;          /* origin.h; NULL or "": nothing known */
+	const struct origin *origin; /* of `column`, for advice about more snapshots; NULL: not known */
+	bool is_alone;               /* a single file was given */
 };
+
+/* How more snapshots would have come in the time for which the process of the profile had been profiled: "-i 2s
+ * gives more". origin NULL: not known. */
+enum { ANSWER_MORE_BYTES = 64 };
+const char *answer_more_snapshots(const struct origin *origin, char text[ANSWER_MORE_BYTES]);
 
 /* 0 or -ENOMEM. */
 int answer_make(struct answer *answer, const struct answer_facts *facts);

@@ -112,6 +112,8 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 		origin->gaps |= ORIGIN_GAP_LIMITED;
 	} else if (strstr(text, ORIGIN_PAUSED)) {
 		origin->gaps |= ORIGIN_GAP_PAUSED;
+	} else if (strncmp(text, "labels: ", 8) == 0) {
+		origin->is_daemons = true;
 	} else if (strncmp(text, rss, strlen(rss)) == 0) {
 		read_resident(origin, text, text + strlen(rss));
 	} else if (strncmp(text, unseen, strlen(unseen)) == 0 && !*origin->unseen) {

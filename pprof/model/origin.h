@@ -58,8 +58,8 @@ struct origin {
 	char session[64];   /* which run of `heaptap record`; "" unknown */
 	int64_t session_ns; /* when it began, since 1970; 0 unknown */
 	int64_t start_ns;   /* when the process began to execute the program, or was first seen; 0 unknown */
-	size_t process_count; /* that it is of: more than one if another tool added profiles up */
-	bool ours;
+	size_t process_count;  /* that it is of: more than one if another tool added profiles up */
+	bool ours, is_daemons; /* of heaptap; of its daemon, which alone gives labels */
 	enum origin_kind kind;
 	int64_t time_ns, duration_ns, period;  /* as in the profile */
 	char period_type[32], period_unit[16]; /* "space" and "bytes", "cpu" and "nanoseconds" */

@@ -136,9 +136,9 @@ test_the_answer_comes_first() {
   done
   # A single file, a peak, and too few of them.
   "$heaptap" report leak/0004.pb.gz >out
-  matches '^What grows is not known yet: that takes 4 snapshots, and there is 1 \(' out
+  matches '^What grows is not known yet: that takes 4 snapshots, and there is 1 \(give the folder of all; a longer run gives more\)\.$' out
   "$heaptap" report leak/0004.pb.gz leak/0005.pb.gz >out
-  matches '^What grows is not known yet: that takes 4 snapshots, and there are 2 \(-i 10s gives more\)\.$' out
+  matches '^What grows is not known yet: that takes 4 snapshots, and there are 2 \(a longer run gives more\)\.$' out
   "$heaptap" report leak/peak.pb.gz --state peak >out
   matches '^1[45]\.[0-9] MiB \+- [0-9.]+ KiB in use at the peak, all of it by keep\.$' out
   ! grep -i 'grows' out || fail 'growth of a peak'

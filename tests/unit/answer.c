@@ -195,10 +195,10 @@ static void what_is_missing_is_said(void **unused)
 	    "What grows is not known yet: that takes 4 snapshots, and there are 2 (-i 10s gives more).");
 	end();
 	series(two, 1, PERIOD);
-	answer_of((struct answer_facts){.is_attached = true}, 1, true);
+	answer_of((struct answer_facts){.is_attached = true, .is_alone = true}, 1, true);
 	assert_string_equal(answer.grows,
-	    "What grows is not known yet: that takes 4 snapshots, and there is 1 (give the folder of all, or "
-	    "record with -i 10s).");
+	    "What grows is not known yet: that takes 4 snapshots, and there is 1 (give the folder of all; "
+	    "-i 10s gives more).");
 	assert_non_null(strstr(answer.held, " in use, of what was allocated since heaptap attached ("));
 	end();
 	series(two, 1, 0); /* another tool's, without a period: no errors, and nobody asks what grows */
@@ -208,6 +208,31 @@ static void what_is_missing_is_said(void **unused)
 	assert_string_equal(answer.grows, "");
 	assert_string_equal(answer.unseen, "");
 	end();
+}
+
+/* The advice is an interval that gives four snapshots in the time that there was. */
+static void more_snapshots_of_a_time(void **unused)
+{
+	static const struct {
+		int time_s, session_s;
+		const char *advice;
+	} cases[] = {{1015, 1000, "-i 2s gives more"}, {1004, 1000, "a longer run gives more"},
+	    {1005, 1000, "-i 1s gives more"}, {1029, 900, "-i 5s gives more"},
+	    {9999, 1000, "-i 10s gives more"}, {9999, 9988, "-i 2s gives more"},
+	    {0, 1000, "-i 10s gives more"}};
+	char text[ANSWER_MORE_BYTES];
+	struct origin origin = {.ours = true, .start_ns = 1000 * (int64_t)NS};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		origin.time_ns = cases[i].time_s * (int64_t)NS;
+		origin.session_ns = cases[i].session_s * (int64_t)NS;
+		assert_string_equal(answer_more_snapshots(&origin, text), cases[i].advice);
+	}
+	origin.is_daemons = true;
+	origin.time_ns = 1015 * (int64_t)NS;
+	origin.session_ns = 1000 * (int64_t)NS;
+	assert_string_equal(answer_more_snapshots(&origin, text), "interval = 2s in heaptap.conf gives more");
+	assert_string_equal(answer_more_snapshots(NULL, text), "-i 10s gives more");
 }
 
 static void nothing_sampled_is_not_nothing(void **unused)
@@ -339,6 +364,7 @@ int main(void)
 	    cmocka_unit_test(nothing_grows_and_a_step_has_its_time),
 	    cmocka_unit_test(resident_memory_that_grows_alone_is_said_so),
 	    cmocka_unit_test(what_is_missing_is_said),
+	    cmocka_unit_test(more_snapshots_of_a_time),
 	    cmocka_unit_test(nothing_sampled_is_not_nothing),
 	    cmocka_unit_test(the_peak_answers_for_a_clean_end),
 	    cmocka_unit_test(code_without_a_name_is_no_function),

@@ -120,6 +120,15 @@ static void long_texts_are_cut_between_characters(void **state)
 }
 
 /* What is said of a period of 1 depends on it. */
+/* Only the daemon gives labels; those of the rule stand first. */
+static void the_daemons_are_told_by_their_labels(void **state)
+{
+	(void)state;
+	assert_true(ORIGIN("heaptap 0.1.0", "labels: team=data service_name=redis host=box").is_daemons);
+	assert_false(ORIGIN("heaptap 0.1.0", "snapshot: exit, status 0").is_daemons);
+	assert_false(ORIGIN("labels: team=data").is_daemons);
+}
+
 static void what_was_not_recorded_is_known(void **state)
 {
 	struct origin o = ORIGIN(NGINX, SESSION, "snapshot: exit, status 0");
@@ -204,6 +213,7 @@ int main(void)
 	    cmocka_unit_test(times_that_no_recording_has_are_none),
 	    cmocka_unit_test(names),
 	    cmocka_unit_test(long_texts_are_cut_between_characters),
+	    cmocka_unit_test(the_daemons_are_told_by_their_labels),
 	    cmocka_unit_test(what_was_not_recorded_is_known),
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
 	    cmocka_unit_test(one_process_is_a_session_a_pid_and_a_start),

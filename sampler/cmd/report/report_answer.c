@@ -34,6 +34,8 @@ int report_answer_make(struct report_answer *report, const struct profile_input 
 	    .times_ns = input->growth_times_ns,
 	    .rss_bytes = input->growth_rss_bytes,
 	    .unseen = input->origins[input->now].unseen,
+	    .origin = &input->origins[input->now],
+	    .is_alone = input->file_count == 1,
 	};
 	int err = 0;
 

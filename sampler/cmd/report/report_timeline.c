@@ -172,6 +172,7 @@ int report_timeline(const struct screen *screen, const struct profile_input *inp
 {
 	const size_t processes = input->sets[input->now].process_count;
 	struct timeline timeline = {0};
+	char more[ANSWER_MORE_BYTES], line[128];
 	int status = 1;
 
 	if (input->state != READ_NEWEST)
@@ -188,10 +189,11 @@ int report_timeline(const struct screen *screen, const struct profile_input *inp
 		status = 0;
 	if (!status && read->json)
 		write_json(screen->out, &timeline, input, answer);
-	else if (!status && timeline.count == 1)
-		screen_lines(
-		    screen, 0, "a timeline takes two snapshots, and there is one (record -i 10s gives more)");
-	else if (!status)
+	else if (!status && timeline.count == 1) {
+		snprintf(line, sizeof(line), "a timeline takes two snapshots, and there is one (%s)",
+		    answer_more_snapshots(&input->origins[input->now], more));
+		screen_lines(screen, 0, line);
+	} else if (!status)
 		print_text(screen, &timeline, processes);
 	free(timeline.points);
 	return status;
