@@ -49,8 +49,8 @@ struct answer_facts {
 	bool is_alone;               /* a single file was given */
 };
 
-/* How more snapshots would have come in the time for which the process of the profile had been profiled: "-i 2s
- * gives more". origin NULL: not known. */
+/* How more snapshots would have come in the time for which the process had been profiled: "-i 2s gives more".
+ * origin NULL: not known. */
 enum { ANSWER_MORE_BYTES = 64 };
 const char *answer_more_snapshots(const struct origin *origin, char text[ANSWER_MORE_BYTES]);
 

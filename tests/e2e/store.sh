@@ -217,7 +217,19 @@ test_what_is_not_there_is_said() {
   equal 1 "$(status_of "$heaptap" report --store store gro)" # "redis" for "redis-server"
   matches "store has no service 'gro'; did you mean growing\?" err
   equal 1 "$(status_of "$heaptap" report --store nowhere growing)"
+  matches "^heaptap: no store has a service 'growing': nowhere \(No such file or directory\)\$" err
   matches 'cannot read growing: No such file' err
+  mkdir none
+  equal 1 "$(status_of "$heaptap" report --store none growing)"
+  matches "^heaptap: no store has a service 'growing': none \(no profile in it\)\$" err
+  # a store in place of a service
+  equal 1 "$(status_of "$heaptap" report ./store)"
+  equal "heaptap: ./store is a daemon's store: heaptap report --store ./store SERVICE; its services: heaptap ls ./store" "$(cat err)"
+  mkdir one
+  cp -r store/growing one/
+  equal 1 "$(status_of "$heaptap" report one)"
+  equal "heaptap: one is a daemon's store: heaptap report --store one growing" "$(cat err)"
+  "$heaptap" report --store one growing >out
   # a file goes before a service
   cp recorded/0001.pb.gz growing
   "$heaptap" report --store store growing >out

@@ -6,6 +6,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/nearest.h"
+#include "pprof/text/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -182,15 +183,20 @@ static int find_in(struct service *service, const char *store)
 	return err;
 }
 
-/* Says which names of a store that is there are near. */
-static void say_unknown(const char *store, const char *service)
+/* Says which names of a store are near. If the store has no service: appends why to `empty`;
+ * false. */
+static bool say_near(const char *store, const char *service, char *empty, size_t empty_bytes)
 {
 	struct store_list list;
 	struct nearest nearest;
 	char names[NEAREST_KEPT * NEAREST_WORD_BYTES];
+	const int err = store_list_read(&list, store, NULL, false);
 
-	if (store_list_read(&list, store, NULL, false) != 0)
-		return;
+	if (err || !list.service_count)
+		text_append(empty, empty_bytes, "%s%s (%s)", *empty ? ", " : "", store,
+		    err ? strerror(-err) : "no profile in it");
+	if (err)
+		return false;
 	nearest_init(&nearest, service);
 	for (size_t i = 0; i < list.service_count; i++)
 		nearest_offer(&nearest, list.services[i]);
@@ -198,7 +204,23 @@ static void say_unknown(const char *store, const char *service)
 	if (list.service_count)
 		log_line("%s has no service '%s'%s%s%s (heaptap ls %s lists them)", store, service,
 		    *names ? "; did you mean " : "", names, *names ? "?" : "", store);
+	const bool has_services = list.service_count > 0;
 	store_list_fini(&list);
+	return has_services;
+}
+
+/* Says that no store has the service. */
+static void say_unknown(
+    const char *service, char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES], size_t count)
+{
+	char empty[LOG_LINE_BYTES / 2] = "";
+	bool said =
+	    !service[strspn(service, "0123456789")]; /* more likely a pid, which another line is about */
+
+	for (size_t i = 0; i < count; i++)
+		said |= say_near(paths[i], service, empty, sizeof(empty));
+	if (!said)
+		log_line("no store has a service '%s': %s", service, empty);
 }
 
 /* "redis@yesterday": is what is before the '@' a service, the rest is meant as a time. */
@@ -233,8 +255,8 @@ static bool may_be_service(const char *word)
 	return !strchr(word, '/') && stat(word, &status) != 0 && errno == ENOENT;
 }
 
-/* Adds the files that the word stands for. Returns 1; 0 if no store has such a service, after a line if
- * there is a store and the word does not look like a profile; -ENOMEM without a line, or -errno after a
+/* Adds the files that the word stands for. Returns 1; 0 if no store has such a service, after a line if the
+ * word does not look like a profile; -ENOMEM without a line, or -errno after a
  * line. */
 static int service_add(
     struct operands *o, const char *word, size_t operand, const struct operands_services *services)
@@ -251,8 +273,8 @@ static int service_add(
 		ret = find_in(&service, paths[i]);
 	if (!ret)
 		ret = check_time(word, paths, count);
-	for (size_t i = 0; is_service && !operands_is_profile_name(word) && i < count && !ret; i++)
-		say_unknown(paths[i], service.name);
+	if (is_service && !operands_is_profile_name(word) && count && !ret)
+		say_unknown(service.name, paths, count);
 	return ret;
 }
 

@@ -9,6 +9,7 @@
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/store/exit_code.h"
+#include "pprof/store/store_list.h"
 #include "pprof/table/index.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
@@ -73,18 +74,36 @@ static void say_later_peaks(const struct passed_over *peaks)
 		    peaks->count > NAMES_SHOWN ? ", ..." : "", peaks->count == 1 ? "" : "s");
 }
 
+/* Says how a daemon's store is read, if the folder is one. */
+static bool say_store(const char *folder)
+{
+	struct store_list list;
+
+	if (store_list_read(&list, folder, NULL, false) != 0)
+		return false;
+	const size_t count = list.service_count;
+	if (count)
+		log_line("%s is a daemon's store: heaptap report --store %s %s%s", folder, folder,
+		    count == 1 ? list.services[0] : "SERVICE; its services: heaptap ls ",
+		    count == 1 ? "" : folder);
+	store_list_fini(&list);
+	return count > 0;
+}
+
 static int say_nothing_there(
     const struct operands *operands, const struct passed_over *passed, char *const *words)
 {
+	const char *first = operands->is_default ? "." : words[0];
+
 	if (passed->count)
 		log_line("%s", passed->error);
-	else if (nothing_yet_say(operands->is_default ? "." : words[0]))
+	else if (nothing_yet_say(first) || say_store(first))
 		return 1;
 	else if (operands->is_default)
 		log_line("no PROFILE given, and none in this folder (" OPERANDS_ENDINGS
 		         "); record one: heaptap record COMMAND");
 	else
-		log_line("cannot read %s: no profile in it (" OPERANDS_ENDINGS ")", words[0]);
+		log_line("cannot read %s: no profile in it (" OPERANDS_ENDINGS ")", first);
 	return operands->is_default ? STATUS_USAGE : 1;
 }
 
