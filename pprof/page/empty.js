@@ -5,7 +5,7 @@
 const empty = (() => {
 	const LIVE = [
 		["heaptap record ./server", "a program to start"],
-		["heaptap record -P PID", "one that runs already"],
+		["heaptap attach PID", "one that runs already"],
 		["heaptap serve FOLDER", "profiles that were written before"],
 	];
 	const FILES = [

@@ -91,7 +91,7 @@ test_attach_is_a_command() {
 test_doctor_counts_them() {
   serving 2
   status_of "$heaptap" doctor "$target" >/dev/null
-  matches "it has 2 children, which record -P $target records too" out
+  matches "it has 2 children, which heaptap attach $target records too" out
   finish
 }
 

@@ -381,7 +381,7 @@ test_doctor() {
   if [ "$(id -u)" = 0 ]; then
     equal 0 "$(status_of "$heaptap" doctor $$)"
     matches '^note +process [0-9]+ was started without heaptap' out
-    matches "^ +fix: heaptap record -P $$\$" out
+    matches "^ +fix: heaptap attach $$\$" out
   fi
   equal 0 "$(status_of "$heaptap" doctor "$targets/leaky")"
   matches '^ok .*leaky has debug info' out

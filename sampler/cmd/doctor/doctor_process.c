@@ -225,7 +225,7 @@ static void say_children(struct findings *findings, pid_t pid)
 	if (!count)
 		return;
 	snprintf(fix, sizeof(fix), "heaptap doctor %d", (int)child.pid);
-	finding_say(findings, FINDING_NOTE, fix, "it has %zu %s, which record -P %d records too", count,
+	finding_say(findings, FINDING_NOTE, fix, "it has %zu %s, which heaptap attach %d records too", count,
 	    count == 1 ? "child" : "children", (int)pid);
 }
 
@@ -236,7 +236,7 @@ static void say_running(struct findings *findings, pid_t pid)
 	char fix[64];
 
 	if (fitness_examine(&fitness, pid, false)) {
-		snprintf(fix, sizeof(fix), "heaptap record -P %d", (int)pid);
+		snprintf(fix, sizeof(fix), "heaptap attach %d", (int)pid);
 		finding_say(findings, FINDING_NOTE, fix,
 		    "process %d was started without heaptap: what it has allocated is not seen, what it "
 		    "will allocate can be",
