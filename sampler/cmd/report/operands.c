@@ -209,18 +209,17 @@ static bool say_near(const char *store, const char *service, char *empty, size_t
 	return has_services;
 }
 
-/* Says that no store has the service. */
-static void say_unknown(
-    const char *service, char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES], size_t count)
+/* Says which names are near, or keeps for the line about the missing file why no store has any service. */
+static void say_unknown(struct operands *o, const char *service,
+    char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES], size_t count)
 {
-	char empty[LOG_LINE_BYTES / 2] = "";
-	bool said =
-	    !service[strspn(service, "0123456789")]; /* more likely a pid, which another line is about */
+	bool said = false;
 
+	o->no_store[0] = '\0';
 	for (size_t i = 0; i < count; i++)
-		said |= say_near(paths[i], service, empty, sizeof(empty));
-	if (!said)
-		log_line("no store has a service '%s': %s", service, empty);
+		said |= say_near(paths[i], service, o->no_store, sizeof(o->no_store));
+	if (said)
+		o->no_store[0] = '\0';
 }
 
 /* "redis@yesterday": is what is before the '@' a service, the rest is meant as a time. */
@@ -274,7 +273,7 @@ static int service_add(
 	if (!ret)
 		ret = check_time(word, paths, count);
 	if (is_service && !operands_is_profile_name(word) && count && !ret)
-		say_unknown(service.name, paths, count);
+		say_unknown(o, service.name, paths, count);
 	return ret;
 }
 

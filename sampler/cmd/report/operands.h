@@ -16,6 +16,8 @@
 #define OPERANDS_ENDINGS    "*.pb.gz, *.pb"
 #define OPERANDS_SYMBOLIZED ".symbolized" /* what `heaptap symbolize` appends to a profile's name */
 
+enum { OPERANDS_NO_STORE_BYTES = 1024 };
+
 struct operand_path {
 	char *path;
 	size_t operand;   /* the number of the operand that it came from */
@@ -31,6 +33,8 @@ struct operands {
 	size_t operand_count; /* at least 1 */
 	size_t unread_count;  /* folders that cannot be read, after a line */
 	bool has_folder, is_default;
+	/* "/var/lib/heaptap/store (Permission denied)": a word is no file, no store has services; "" */
+	char no_store[OPERANDS_NO_STORE_BYTES];
 };
 
 /* What SERVICE[@TIME] stands for. */

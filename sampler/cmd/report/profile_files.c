@@ -142,10 +142,12 @@ static int file_fail(struct profile_files *f, const struct operand_path *path,
 	}
 	if (err == -ENOENT && path->from_folder)
 		return 0;
-	log_line("%s%s", error,
-	    err == -ENOENT && !path->path[strspn(path->path, "0123456789")]
-	        ? "; heaptap snapshot PID writes a profile of a running process"
-	        : "");
+	const bool is_missing = err == -ENOENT, is_pid = !path->path[strspn(path->path, "0123456789")];
+	const bool is_word = !strchr(path->path, '/') && !operands_is_profile_name(path->path);
+	const char *no_store = is_missing && is_word && !is_pid ? f->operands.no_store : "";
+	log_line("%s%s%s%s", error,
+	    is_missing && is_pid ? "; heaptap snapshot PID writes a profile of a running process" : "",
+	    *no_store ? "; and no store has a service of that name: " : "", no_store);
 	f->unread_count++;
 	return choice->pass_unread && err != -ENOMEM ? 0 : err;
 }
