@@ -406,6 +406,10 @@ test_doctor_looks_at_the_main_process() {
   rmdir run/systemd/system
   doctor_of $without
   matches "^ok +$name loads the library when it starts$" said
+  matches '^ +fix: heaptap daemon \(record needs none\); systemd does not run here$' said
+  on_machine "$heaptap" disable >out
+  on_machine "$heaptap" enable plain >out
+  matches "^systemd does not run here, .*; without it: heaptap daemon, and start each program with LD_PRELOAD=$library\$" out
   mkdir run/systemd/system
   on_machine "$heaptap" disable >out
   name=postgresql@15-main.service

@@ -12,6 +12,7 @@
 #include "sampler/cmd/doctor/doctor_program.h"
 #include "sampler/cmd/doctor/doctor_unit.h"
 #include "sampler/cmd/doctor/finding.h"
+#include "sampler/cmd/enable/systemctl.h"
 #include "sampler/core/control_client.h"
 #include "sampler/inject/script_line.h"
 #include "sampler/linux/installed_file.h"
@@ -87,9 +88,10 @@ static void examine_daemon(struct findings *findings, const char *socket, const 
 
 	if (error) {
 		finding_say(findings, FINDING_NOTE,
-		    error == -ENOENT || error == -ECONNREFUSED
-		        ? "systemctl start heaptapd, or: heaptap daemon (record needs none)"
-		        : NULL,
+		    error == -ENOENT || error == -ECONNREFUSED ? systemctl_runs()
+		            ? "systemctl start heaptapd, or: heaptap daemon (record needs none)"
+		            : "heaptap daemon (record needs none); systemd does not run here"
+		                                               : NULL,
 		    "%s", reason);
 		return;
 	}

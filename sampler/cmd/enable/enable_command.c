@@ -97,6 +97,13 @@ static void enable_units(struct job *job, const struct options *options)
 		ask_systemd(job, options->operands[i]);
 	if (!job->changed || *job->root.path)
 		return;
+	if (!systemctl_runs()) {
+		printf("systemd does not run here, and nothing else reads these files; without it: heaptap "
+		       "daemon, "
+		       "and start each program with LD_PRELOAD=%s\n",
+		    job->library.path);
+		return;
+	}
 	printf("a service loads the library when it is started again: systemctl restart");
 	for (int i = 0; i < options->operand_count; i++)
 		printf(" %s", options->operands[i]);
