@@ -82,7 +82,7 @@ S
 test_one_process() {
   record -p 1K -i 0 -o x.pb.gz "$targets/leaky" 3000 64 2>err
   # Where it took long to start, its resident memory was looked at, too.
-  equal 8 "$(grep -vcE "^heaptap:   (resident|    )" err)" lines
+  equal 8 "$(grep -vcE "^heaptap:   (resident|    )" err)" "lines in: $(cat err)"
   matches '^heaptap: recording pid [0-9]+ \(a sample per 1 KiB\) to x\.pb\.gz$' err
   matches '^heaptap: a snapshot of it now: heaptap snapshot [0-9]+$' err
   matches '^heaptap: show it: heaptap report x.pb.gz$' err
