@@ -36,10 +36,11 @@ static _Atomic uint32_t *offer_wiped;
 static bool offer_child;
 static uint32_t offer_pid;
 
-/* The region that is being attached to, or detached from. */
+/* The region that is being attached to, or detached from. Another thread may fork at any time: `start` is
+ * right whenever `bytes` is not 0. */
 static struct {
 	void *start;
-	size_t bytes; /* 0: none is */
+	_Atomic size_t bytes; /* 0: none is */
 } turning;
 
 bool claim_begin(void)
@@ -232,13 +233,17 @@ void claim_user_changed(void)
 
 void claim_turning(void *start, size_t bytes)
 {
+	atomic_store(&turning.bytes, 0);
+	if (!bytes)
+		return;
 	turning.start = start;
-	turning.bytes = bytes;
+	atomic_store(&turning.bytes, bytes);
 }
 
 /* Of a region that is not open the child uses nothing, ever. */
 static void hide_turning(void)
 {
+	const int saved = errno;
 	const uint32_t now = atomic_load(&claim_unwiped);
 	const bool open = now == CLAIM_OPEN || now == CLAIM_FORKED;
 
@@ -247,6 +252,7 @@ static void hide_turning(void)
 	if (!open)
 		(void)memory_cover(turning.start, turning.bytes);
 	turning.bytes = 0;
+	errno = saved;
 }
 
 void claim_forking(void)

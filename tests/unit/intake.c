@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
- * and from a target that writes whatever it likes.
- */
+/* What comes by records and by stack buffers, into the books of two places: true, doubled, late, and from a
+ * target that writes whatever it likes. */
 #include "sampler/books/intake.h"
 #include "proto/buffer.h"
 #include "sampler/books/executed.h"
@@ -12,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <linux/perf_event.h>
 
@@ -51,9 +48,8 @@ static int open_scene(void **state)
 	s->run->life.state = RUN_READY;
 	s->run->heap.labels = HEAP_LABEL_THREAD;
 	s->run->capture.event_backend = BACKEND_BREAKPOINT;
-	if (intake_init(&s->intake, s->store, &s->memory, regs_arch_native()->perf_mask, true) != 0)
-		return -1;
-	if (books_add_run(&s->intake.books, s->run) != 0)
+	if (intake_init(&s->intake, s->store, &s->memory, regs_arch_native()->perf_mask, true) != 0 ||
+	    books_add_run(&s->intake.books, s->run) != 0)
 		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */

@@ -231,6 +231,29 @@ static void killed_in_mid_write(void **unused)
 	}
 }
 
+static void places_run_out_quietly(void **unused)
+{
+	for (uint32_t i = 1; i < REGION_PLACES; i++)
+		region_place(&run_region, i)->state = PLACE_READY;
+	insert(160);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct live_entry entry;
+
+		if (claim_ready() || claim_state() != CLAIM_CLOSED || !live_take((void *)160, &entry))
+			_exit(1);
+		block_remove(&entry); /* the parent's: not touched */
+		block_restore((void *)160, &entry);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	assert_int_equal(0, status);
+	uint32_t torn = 0;
+	assert_int_equal(1, count_live(0, &torn, NULL));
+	assert_int_equal(1, region_header(&run_region)->places_exhausted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +265,7 @@ int main(void)
 	    ISOLATED(full_table_loses_and_says_so),
 	    ISOLATED(readers_see_whole_slots),
 	    ISOLATED(killed_in_mid_write),
+	    ISOLATED(places_run_out_quietly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

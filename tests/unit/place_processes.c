@@ -340,29 +340,6 @@ static void a_child_of_who_was_taking_a_place(void **unused)
 	assert_int_equal(status, 0);
 }
 
-static void places_run_out_quietly(void **unused)
-{
-	for (uint32_t i = 1; i < REGION_PLACES; i++)
-		region_place(&run_region, i)->state = PLACE_READY;
-	insert(160);
-	pid_t pid = fork();
-	if (pid == 0) {
-		struct live_entry entry;
-
-		if (claim_ready() || claim_state() != CLAIM_CLOSED || !live_take((void *)160, &entry))
-			_exit(1);
-		block_remove(&entry); /* the parent's: not touched */
-		block_restore((void *)160, &entry);
-		_exit(0);
-	}
-	int status;
-	waitpid(pid, &status, 0);
-	assert_int_equal(0, status);
-	uint32_t torn = 0;
-	assert_int_equal(1, count_live(0, &torn, NULL));
-	assert_int_equal(1, region_header(&run_region)->places_exhausted);
-}
-
 /* ---- children that change their user id */
 
 /* Every mmap of this process is refused from now on. */
@@ -491,7 +468,6 @@ int main(void)
 	    UNWIPED(a_fork_that_calls_no_handler_is_noticed),
 	    UNWIPED(a_child_of_who_was_claiming_a_place),
 	    OFFERED(a_child_of_who_was_taking_a_place),
-	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
 	    ISOLATED(a_child_that_is_forked_while_hooks_are_turned),
 	    ISOLATED(a_limit_of_data_or_of_locked_memory_is_not_in_the_way),
