@@ -310,8 +310,7 @@ static void a_hostile_buffer(void **state)
 			random ^= random << 13;
 			random ^= random >> 7;
 			random ^= random << 17;
-			uint32_t word = (uint32_t)(random >> 20);
-			memcpy((unsigned char *)buffer + i, &word, 4);
+			memcpy((unsigned char *)buffer + i, &(uint32_t){(uint32_t)(random >> 20)}, 4);
 		}
 		buffer->place = n % 3;
 		assert_int_equal(intake_buffers(&s->intake, s->run, UINT64_MAX), 1);
